@@ -1,0 +1,1 @@
+"""Configs as YAML files. This marker makes the folder travel in the wheel."""

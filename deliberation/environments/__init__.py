@@ -1,0 +1,1 @@
+"""Environments: the rules of one kind of dialogue."""

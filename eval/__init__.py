@@ -1,0 +1,1 @@
+"""Evaluation: conflict resolution, open-ended questions, capability regressions."""

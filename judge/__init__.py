@@ -1,0 +1,1 @@
+"""Judges: agreement, collective agency, pairwise preference."""

@@ -1,0 +1,57 @@
+"""Config of a training run: the `train` section, and the whole that floor 5 fills in."""
+
+from dataclasses import dataclass
+
+from deliberation.config import (
+    DataConfig,
+    PartnerConfig,
+    PolicyConfig,
+    ProtocolConfig,
+    RunConfig,
+    SamplingConfig,
+    key,
+)
+
+from ..judge.config import JudgeConfig
+
+
+@dataclass
+class TrainConfig:
+    steps: int = key("Optimiser steps of the whole run, resumed parts included.")
+    scenarios_per_step: int = key("Groups in a step (paper: 2).", 2)
+    group_size: int = key("Episodes of a group, compared with each other (paper: 8).", 8)
+    learning_rate: float = key("Peak learning rate (paper: 5e-6).", 5e-6)
+    lr_scheduler: str = key("A transformers schedule: `constant`, `linear`, `cosine`, …", "constant")
+    warmup_steps: int = key("Steps over which the learning rate rises from 0.", 0)
+    weight_decay: float = key("AdamW weight decay.", 0.0)
+    max_grad_norm: float = key("Gradients are clipped to this norm; 0 turns clipping off.", 1.0)
+    tokens_per_micro_batch: int = key(
+        "Most padded tokens of one forward and backward pass: bounds the memory.", 8192
+    )
+    gradient_checkpointing: bool = key("Trade compute for memory.", False)
+    reward: str = key(
+        "`environment` takes the environment's outcome (dilemmas: the CA score); else the name of "
+        "an installed `deliberation.rewards` entry point, or `module:Name`.",
+        "environment",
+    )
+    save_every: int = key("Steps between checkpoints; the last step is always saved.", 1)
+    keep_checkpoints: int = key("How many of the latest checkpoints are kept.", 2)
+    max_missing_share: float = key(
+        "The run stops, with a checkpoint, after a step in which a larger share of rewards than "
+        "this was missing.",
+        0.5,
+    )
+
+
+@dataclass
+class TrainingConfig:
+    """A whole training run."""
+
+    policy: PolicyConfig = key("The model that learns.", PolicyConfig)
+    partner: PartnerConfig = key("Who sits opposite.", PartnerConfig)
+    protocol: ProtocolConfig = key("Rules of the dialogue.", ProtocolConfig)
+    sampling: SamplingConfig = key("How each phase is sampled.", SamplingConfig)
+    judge: JudgeConfig = key("Who judges.", JudgeConfig)
+    data: DataConfig = key("What is talked about, and by whom.", DataConfig)
+    train: TrainConfig = key("The optimisation.", TrainConfig)
+    run: RunConfig = key("Where it is kept.", RunConfig)
