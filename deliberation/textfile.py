@@ -98,7 +98,7 @@ def _json_object(line: str, where: str) -> dict[str, Any]:
         raise DataError(
             f"{where}: holds half of a surrogate pair; write the character itself."
         ) from None
-    except _Refused as error:
+    except _RefusedError as error:
         raise DataError(f"{where}: {error}.") from None
     except RecursionError:
         raise DataError(f"{where}: nested too deeply; flatten the object.") from None
@@ -111,7 +111,7 @@ def _json_object(line: str, where: str) -> dict[str, Any]:
     return row
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     """Valid for the json module, but not for a data file of ours."""
 
 
@@ -119,23 +119,23 @@ def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for key, value in pairs:
         if key in row:
-            raise _Refused(f'key "{key}" stands twice in one object; keep one of them')
+            raise _RefusedError(f'key "{key}" stands twice in one object; keep one of them')
         row[key] = value
     return row
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise _Refused(f"{name} is not a JSON number; write a finite number or null")
+    raise _RefusedError(f"{name} is not a JSON number; write a finite number or null")
 
 
 def _finite_float(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise _Refused(f"the number {digits} is too large; write a finite number")
+        raise _RefusedError(f"the number {digits} is too large; write a finite number")
     return value
 
 
-class RowProblem(Exception):
+class RowError(Exception):
     """What is wrong with one row, and where; the message lacks the file and line."""
 
     def __init__(self, loc: Loc, sentence: str) -> None:
@@ -148,7 +148,7 @@ def check_row(model: type[Model], row: Mapping[str, Any]) -> tuple[Model, tuple[
     """The row as a `model` instance, and where it holds keys that the model does not know.
 
     The model must forbid extra keys; here they are left out and reported, never an error, so that
-    a file with notes of its own still loads. Raises `RowProblem` for the first field, in the
+    a file with notes of its own still loads. Raises `RowError` for the first field, in the
     model's order, that is absent or wrong.
     """
     clean: Any = row
@@ -158,16 +158,17 @@ def check_row(model: type[Model], row: Mapping[str, Any]) -> tuple[Model, tuple[
             return model.model_validate(clean), tuple(unknown)
         except ValidationError as error:
             problems = error.errors(include_url=False)
-        wrong = [p for p in problems if p["type"] != "extra_forbidden"]
-        if wrong:
-            raise RowProblem(tuple(wrong[0]["loc"]), _sentence(wrong[0]))
+        extras = [tuple(p["loc"]) for p in problems if p["type"] == "extra_forbidden"]
+        # Extra keys go first: an entry that has one also counts as missing from its list.
+        if not extras:
+            raise RowError(tuple(problems[0]["loc"]), _sentence(problems[0]))
         clean = copy.deepcopy(clean)
-        for problem in problems:
-            unknown.append(tuple(problem["loc"]))
+        for loc in extras:
+            unknown.append(loc)
             holder = clean
-            for key in problem["loc"][:-1]:
+            for key in loc[:-1]:
                 holder = holder[key]
-            del holder[problem["loc"][-1]]
+            holder.pop(loc[-1], None)  # an aliased YAML node is met twice
 
 
 def warn_unknown_keys(path: str | Path, places: Sequence[tuple[int, Loc]]) -> None:
@@ -203,6 +204,8 @@ def _sentence(problem: Mapping[str, Any]) -> str:
             return f"{field} is absent; add it."
         case "string_type" if isinstance(value, int | float) and not isinstance(value, bool):
             return f"{field} must be text, not the number {value}; put it in quotes."
+        case "string_type" if value is None:
+            return f"{field} must be text, not null; write its text."
         case "string_type":
             return f"{field} must be text, not {_kind(value)}; write it in quotes."
         case "string_too_short":

@@ -8,6 +8,8 @@ caches never cross loops; the main thread submits to it and waits interruptibly.
 
 import asyncio
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -15,6 +17,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+busy_seconds: Counter[str] = Counter()
+"""Seconds that the worker has spent on each purpose (`sampling`, `judging`) in this process."""
 
 _worker: ThreadPoolExecutor | None = None
 _worker_lock = threading.Lock()
@@ -29,18 +34,33 @@ def forward_worker() -> ThreadPoolExecutor:
         return _worker
 
 
-async def in_forward_worker(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+async def in_forward_worker(
+    function: Callable[..., T], *args: Any, purpose: str = "other", **kwargs: Any
+) -> T:
     """Run `function` in the forward worker and await its result."""
     loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(forward_worker(), partial(function, *args, **kwargs))
+    call = partial(function, *args, **kwargs)
+    return await loop.run_in_executor(forward_worker(), _timed, call, purpose)
+
+
+def _timed(call: Callable[[], T], purpose: str) -> T:
+    started = time.perf_counter()
+    try:
+        return call()
+    finally:
+        busy_seconds[purpose] += time.perf_counter() - started
+
+
+class StopRequested(Exception):
+    """The user asked for a stop while something was waited for; it was wound down."""
 
 
 class EngineLoop:
     """An event loop in its own thread.
 
-    `run` blocks the caller but lets signal handlers of the main thread run: it wakes several times
-    a second. An exception raised by such a handler cancels what was submitted, waits for it to
-    wind down, and propagates.
+    `run` blocks the caller but wakes several times a second, so that signal handlers of the main
+    thread run and a stop that they ask for is seen: what was submitted is then cancelled and wound
+    down, and `StopRequested` raised.
     """
 
     WAKE_S = 0.1
@@ -51,7 +71,9 @@ class EngineLoop:
         self._thread = threading.Thread(target=self._loop.run_forever, name="engine", daemon=True)
         self._thread.start()
 
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def run(
+        self, coroutine: Coroutine[Any, Any, T], should_stop: Callable[[], bool] = lambda: False
+    ) -> T:
         future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             while True:
@@ -60,6 +82,8 @@ class EngineLoop:
                 except FutureTimeout:
                     if future.done():  # the coroutine itself raised TimeoutError
                         raise
+                    if should_stop():
+                        raise StopRequested from None
         except BaseException:
             self._wind_down(future)
             raise

@@ -15,7 +15,7 @@ import yaml
 from deliberation.errors import DataError
 from deliberation.textfile import (
     Loc,
-    RowProblem,
+    RowError,
     check_row,
     jsonl_rows,
     read_text,
@@ -77,7 +77,7 @@ def load_dilemmas(path: str | Path | None = None) -> DilemmaSet:
     for line, row in jsonl_rows(path):
         try:
             dilemma, extra_locs = check_row(Dilemma, row)
-        except RowProblem as problem:
+        except RowError as problem:
             raise DataError(f"{path}:{line}: {problem.sentence}") from None
         if dilemma.id in line_of_id:
             raise DataError(

@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from deliberation.errors import DataError
-from deliberation.textfile import Loc, RowProblem, check_row, read_text, warn_unknown_keys
+from deliberation.textfile import Loc, RowError, check_row, read_text, warn_unknown_keys
 
 from .persona import PersonaPair, Text
 
@@ -69,7 +69,7 @@ def load_personas(path: str | Path | None = None) -> PersonaSet:
     document = _read_yaml(path)
     try:
         content, unknown = check_row(_PersonaFile, document.content)
-    except RowProblem as problem:
+    except RowError as problem:
         raise DataError(f"{path}:{document.line(problem.loc)}: {problem.sentence}") from None
     _refuse_shared_ids(path, document, content.pairs)
     warn_unknown_keys(path, [(document.line(loc), loc) for loc in unknown])
@@ -133,7 +133,7 @@ def _refuse_shared_ids(path: Path, document: _Document, pairs: Sequence[PersonaP
             line_of_id[kind, id] = line
 
 
-class _RepeatedKey(Exception):
+class _RepeatedKeyError(Exception):
     def __init__(self, key: str, first: yaml.Mark, second: yaml.Mark) -> None:
         super().__init__(key)
         self.key, self.first, self.second = key, first, second
@@ -149,7 +149,7 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
-                    raise _RepeatedKey(key.value, seen[key.value], key.start_mark)
+                    raise _RepeatedKeyError(key.value, seen[key.value], key.start_mark)
                 seen[key.value] = key.start_mark
         return node
 
@@ -169,7 +169,7 @@ def _read_yaml(path: Path) -> _Document:
         loader = _Loader(text)
         root = loader.get_single_node()
         content = None if root is None else loader.construct_document(root)
-    except _RepeatedKey as error:
+    except _RepeatedKeyError as error:
         first, second = _line(text, error.first), _line(text, error.second)
         raise DataError(
             f'{path}:{second}: key "{error.key}" already stands in line {first}; keep one of them.'
