@@ -72,7 +72,7 @@ def test_an_unknown_id_is_answered_with_the_closest(tmp_path: Path) -> None:
 def test_dilemmas_are_frozen(tmp_path: Path) -> None:
     dilemma = load_dilemmas(write(tmp_path, row())).by_id("d1")
     with pytest.raises(ValidationError):
-        dilemma.title = "other"  # type: ignore[misc]
+        dilemma.title = "other"
 
 
 def test_a_dilemma_survives_being_dumped_and_read(tmp_path: Path) -> None:
