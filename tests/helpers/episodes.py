@@ -43,7 +43,7 @@ def generation(
     if ids is None:
         ended = stop is StopReason.END_OF_TURN
         ids = tuple(range(10, 10 + len(text.split()) + ended))
-    sampling = Sampling(temperature=0.7, top_p=0.95, max_tokens=48) if not sampling else sampling
+    sampling = sampling or Sampling(temperature=0.7, top_p=0.95, max_tokens=48)
     return Generation(
         prompt_ids=tuple(prompt_ids),
         ids=tuple(ids),
@@ -133,9 +133,7 @@ def make_episode(
 def agreeing(step: int = 1, slot: int = 0, episode: int = 0, reward: float = 3.0) -> Episode:
     """Agreed, and the judge scored the resolution."""
     score = Score(value=reward, reason="Fair to all nine.")
-    return make_episode(
-        step, slot, episode, outcome=Outcome.of("agreement", reward, score=score)
-    )
+    return make_episode(step, slot, episode, outcome=Outcome.of("agreement", reward, score=score))
 
 
 def disagreeing(step: int = 1, slot: int = 0, episode: int = 0) -> Episode:
@@ -144,9 +142,7 @@ def disagreeing(step: int = 1, slot: int = 0, episode: int = 0) -> Episode:
         turn(0, "Rules are rules."),
         turn(1, "Not here.", verdict=verdict(False, 0.1, "They still differ.")),
     )
-    return make_episode(
-        step, slot, episode, turns=turns, outcome=Outcome.of("no_agreement", 0.0)
-    )
+    return make_episode(step, slot, episode, turns=turns, outcome=Outcome.of("no_agreement", 0.0))
 
 
 def unreadable(
