@@ -1,1 +1,126 @@
-"""Deliberation."""
+"""Self-play training of language models that settle conflicts of value by negotiation.
+
+The names in `__all__` are the public API, documented in `docs/api.md`; everything else may change.
+They are imported when first used, so that `import deliberation` is quick and needs no torch.
+"""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deliberation.api import load_config as load_config
+    from deliberation.dilemmas import Dilemma as Dilemma
+    from deliberation.dilemmas import load_dilemmas as load_dilemmas
+    from deliberation.doctor import examine as examine
+    from deliberation.engine import Environment as Environment
+    from deliberation.engine import Move as Move
+    from deliberation.engine import Reaction as Reaction
+    from deliberation.engine import Seat as Seat
+    from deliberation.engine import play as play
+    from deliberation.environments import DilemmaEnvironment as DilemmaEnvironment
+    from deliberation.environments import DilemmaRules as DilemmaRules
+    from deliberation.environments import EnvironmentSetup as EnvironmentSetup
+    from deliberation.environments import ScenarioSource as ScenarioSource
+    from deliberation.environments.dilemmas import dilemma_rules as dilemma_rules
+    from deliberation.episode import AgreementVerdict as AgreementVerdict
+    from deliberation.episode import Episode as Episode
+    from deliberation.episode import EpisodeSpec as EpisodeSpec
+    from deliberation.episode import Generation as Generation
+    from deliberation.episode import Message as Message
+    from deliberation.episode import Missing as Missing
+    from deliberation.episode import Outcome as Outcome
+    from deliberation.episode import Phase as Phase
+    from deliberation.episode import Sampling as Sampling
+    from deliberation.episode import Score as Score
+    from deliberation.episode import StopReason as StopReason
+    from deliberation.episode import Turn as Turn
+    from deliberation.errors import UserError as UserError
+    from deliberation.judge import Judge as Judge
+    from deliberation.judging import ResolutionCase as ResolutionCase
+    from deliberation.judging import Transcript as Transcript
+    from deliberation.judging import Utterance as Utterance
+    from deliberation.personas import Persona as Persona
+    from deliberation.personas import PersonaPair as PersonaPair
+    from deliberation.personas import load_personas as load_personas
+    from deliberation.run import Run as Run
+    from deliberation.scenario import Scenario as Scenario
+    from deliberation.scenario import draw_scenario as draw_scenario
+    from deliberation.seats import PersonSeat as PersonSeat
+    from deliberation.seats import open_seat as open_seat
+    from deliberation.settings import describe_keys as describe_keys
+    from deliberation.settings import packaged_configs as packaged_configs
+    from deliberation.train import Trainer as Trainer
+    from deliberation.train import TrainingConfig as TrainingConfig
+    from deliberation.train.progress import ConsoleProgress as ConsoleProgress
+    from deliberation.transcript import render_episode as render_episode
+    from deliberation.transcript import render_outcome as render_outcome
+    from deliberation.transcript import render_run as render_run
+    from deliberation.transcript import render_turn as render_turn
+
+__version__ = version("deliberation")
+
+_HOMES = {
+    "AgreementVerdict": "deliberation.episode",
+    "ConsoleProgress": "deliberation.train.progress",
+    "Dilemma": "deliberation.dilemmas",
+    "DilemmaEnvironment": "deliberation.environments",
+    "DilemmaRules": "deliberation.environments",
+    "Environment": "deliberation.engine",
+    "EnvironmentSetup": "deliberation.environments",
+    "Episode": "deliberation.episode",
+    "EpisodeSpec": "deliberation.episode",
+    "Generation": "deliberation.episode",
+    "Judge": "deliberation.judge",
+    "Message": "deliberation.episode",
+    "Missing": "deliberation.episode",
+    "Move": "deliberation.engine",
+    "Outcome": "deliberation.episode",
+    "PersonSeat": "deliberation.seats",
+    "Persona": "deliberation.personas",
+    "PersonaPair": "deliberation.personas",
+    "Phase": "deliberation.episode",
+    "Reaction": "deliberation.engine",
+    "ResolutionCase": "deliberation.judging",
+    "Run": "deliberation.run",
+    "Sampling": "deliberation.episode",
+    "Scenario": "deliberation.scenario",
+    "ScenarioSource": "deliberation.environments",
+    "Score": "deliberation.episode",
+    "Seat": "deliberation.engine",
+    "StopReason": "deliberation.episode",
+    "Trainer": "deliberation.train",
+    "TrainingConfig": "deliberation.train",
+    "Transcript": "deliberation.judging",
+    "Turn": "deliberation.episode",
+    "UserError": "deliberation.errors",
+    "Utterance": "deliberation.judging",
+    "describe_keys": "deliberation.settings",
+    "dilemma_rules": "deliberation.environments.dilemmas",
+    "draw_scenario": "deliberation.scenario",
+    "examine": "deliberation.doctor",
+    "load_config": "deliberation.api",
+    "load_dilemmas": "deliberation.dilemmas",
+    "load_personas": "deliberation.personas",
+    "open_seat": "deliberation.seats",
+    "packaged_configs": "deliberation.settings",
+    "play": "deliberation.engine",
+    "render_episode": "deliberation.transcript",
+    "render_outcome": "deliberation.transcript",
+    "render_run": "deliberation.transcript",
+    "render_turn": "deliberation.transcript",
+}
+
+__all__ = sorted(_HOMES)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'deliberation' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_HOMES]
