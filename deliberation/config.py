@@ -3,19 +3,82 @@
 Plain dataclasses, so that OmegaConf can check types and keys; nothing heavy is imported here.
 """
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from omegaconf import MISSING
 
 
-def key(help: str, default: Any = MISSING) -> Any:
-    """A config field with its documentation."""
-    if isinstance(default, (list, dict)) or callable(default):
-        factory = default if callable(default) else lambda: type(default)(default)
-        return field(default_factory=factory, metadata={"help": help})
-    return field(default=default, metadata={"help": help})
+@dataclass(frozen=True)
+class Bounds:
+    """What a value must satisfy beyond its type; `deliberation.settings.check` looks after it."""
+
+    at_least: float | None = None
+    above: float | None = None
+    at_most: float | None = None
+    pattern: str | None = None
+    """A regular expression that the whole text must match."""
+    pattern_words: str = ""
+    """The same for people."""
+
+    def need(self, value: object) -> str | None:
+        """What is needed, in words, where `value` does not satisfy it. None as a value passes."""
+        if value is None:
+            return None
+        if self.pattern is not None and not re.fullmatch(self.pattern, str(value)):
+            return f"needs to be {self.pattern_words or self.pattern}"
+        if not isinstance(value, int | float):
+            return None
+        # Each test is written so that NaN fails it.
+        if self.at_least is not None and not value >= self.at_least:
+            return f"needs at least {self.at_least:g}"
+        if self.above is not None and not value > self.above:
+            return f"needs more than {self.above:g}"
+        if self.at_most is not None and not value <= self.at_most:
+            return f"needs at most {self.at_most:g}"
+        return None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Two or more keys that do not go together."""
+
+    key: str
+    """The dotted key to change, relative to the section that reports it."""
+    sentence: str
+    """What is wrong and what to do, quoting keys and values; without a full stop."""
+
+
+@runtime_checkable
+class Checked(Protocol):
+    """A config section with rules across its keys."""
+
+    def problems(self) -> Iterator[Problem]:
+        """Each broken rule; keys are relative to this section."""
+        ...
+
+
+def key(
+    help: str,
+    default: Any = MISSING,
+    *,
+    at_least: float | None = None,
+    above: float | None = None,
+    at_most: float | None = None,
+    pattern: str | None = None,
+    pattern_words: str = "",
+) -> Any:
+    """A config field with its documentation and bounds."""
+    bounds = Bounds(at_least, above, at_most, pattern, pattern_words)
+    metadata = {"help": help, "bounds": bounds}
+    if isinstance(default, list | dict):
+        return field(default_factory=lambda: type(default)(default), metadata=metadata)
+    if callable(default):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 class OpensOption(StrEnum):
@@ -34,9 +97,14 @@ class DtypeOption(StrEnum):
 class PolicyConfig:
     model: str = key("Model string of the policy, e.g. `embedded`, `hf:ID`, `path:DIR`.")
     dtype: DtypeOption = key("Precision of the weights.", DtypeOption.float32)
-    device: str = key("`auto`, `cpu`, `cuda` or `cuda:N`.", "auto")
+    device: str = key(
+        "`auto`, `cpu`, `cuda` or `cuda:N`.",
+        "auto",
+        pattern=r"auto|cpu|cuda(:[0-9]+)?",
+        pattern_words="auto, cpu, cuda or cuda:N",
+    )
     context_tokens: int | None = key(
-        "Longest prompt plus reply in tokens; null for the model's own limit.", None
+        "Longest prompt plus reply in tokens; null for the model's own limit.", None, at_least=2
     )
     chat_template: str | None = key(
         "Path of a Jinja chat template that replaces the tokenizer's own.", None
@@ -66,35 +134,50 @@ class ProtocolConfig:
         "Most turns of both seats together. The paper says 7 and leaves open whether turns or "
         "rounds; 14 turns are 7 rounds (our reading).",
         14,
+        at_least=2,
     )
     last_turns: int | None = key(
-        "How many of the latest turns a seat sees (paper: 2); null for all of them.", 2
+        "How many of the latest turns a seat sees (paper: 2); null for all of them.",
+        2,
+        at_least=1,
     )
     opens: OpensOption = key(
         "Who speaks first: `policy`, `partner`, or `alternate` between scenarios.",
         OpensOption.policy,
     )
     first_verdict_after: int = key(
-        "The agreement judge is asked once this many turns have been heard (ours).", 2
+        "The agreement judge is asked once this many turns have been heard (ours).",
+        2,
+        at_least=1,
     )
     empty_turn_retries: int = key(
         "How often in a dialogue a seat that said nothing is asked again; after that the dialogue "
         "ends with a reward of 0.",
         1,
+        at_least=0,
     )
     prompt_tokens: int | None = key(
         "Longest prompt in tokens: whole oldest turns are left out until it fits. Null leaves "
         "none out: a dialogue that outgrows the context ends with a missing reward.",
         None,
+        at_least=1,
     )
+
+    def problems(self) -> Iterator[Problem]:
+        if self.first_verdict_after > self.max_turns:
+            yield Problem(
+                "first_verdict_after",
+                f"is {self.first_verdict_after} but max_turns is {self.max_turns}, so the "
+                "agreement judge would never be asked; lower it",
+            )
 
 
 @dataclass
 class PhaseSamplingConfig:
-    temperature: float = key("0 is greedy.", 1.0)
-    top_p: float = key("Nucleus sampling; 1 keeps the whole vocabulary.", 1.0)
-    top_k: int = key("Keep the k likeliest tokens; 0 keeps all.", 0)
-    max_tokens: int = key("Most tokens of one turn.", 256)
+    temperature: float = key("0 is greedy.", 1.0, at_least=0)
+    top_p: float = key("Nucleus sampling; 1 keeps the whole vocabulary.", 1.0, above=0, at_most=1)
+    top_k: int = key("Keep the k likeliest tokens; 0 keeps all.", 0, at_least=0)
+    max_tokens: int = key("Most tokens of one turn.", 256, at_least=1)
 
 
 def _dialogue() -> PhaseSamplingConfig:
@@ -111,7 +194,9 @@ class SamplingConfig:
     resolution: PhaseSamplingConfig = key(
         "The final answer (paper: T 0.1, top-p 0.95).", _resolution
     )
-    max_batch: int = key("Most requests that one forward pass of the sampler holds.", 32)
+    max_batch: int = key(
+        "Most requests that one forward pass of the sampler holds.", 32, at_least=1
+    )
 
 
 @dataclass
@@ -123,4 +208,14 @@ class DataConfig:
 @dataclass
 class RunConfig:
     dir: str = key("The run folder.")
-    seed: int = key("Determines scenarios and every sampled token.", 0)
+    seed: int = key("Determines scenarios and every sampled token.", 0, at_least=0)
+
+
+@dataclass
+class AboutConfig:
+    """What a config is for, as `deliberation configs` lists it; nothing reads it otherwise."""
+
+    description: str = key("One line on what the config does.", "")
+    hardware: str = key("What it needs.", "")
+    hours: str = key("About how long it takes there.", "")
+    cost: str = key("About what its judge calls cost.", "")

@@ -1,0 +1,46 @@
+"""The `deliberation` command: puts the commands together and turns errors into one sentence."""
+
+import logging
+import sys
+
+import typer
+
+from deliberation.cli import configs, doctor, report, show, talk, train
+from deliberation.errors import UserError
+
+app = typer.Typer(
+    name="deliberation",
+    help="Train language models by self-play to settle conflicts of value by negotiation.\n\n"
+    "One policy sits in two seats with opposing personas. They deliberate over a dilemma until a "
+    "judge sees agreement; the resolution is scored for collective agency; the score trains what "
+    "the policy said while negotiating.",
+    epilog="\b\nExample:\n  deliberation doctor\n  deliberation train quickstart\n"
+    "  deliberation show runs/quickstart",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+for command in (train, talk, show, report, configs, doctor):
+    command.register(app)
+
+
+def main() -> None:
+    """Run the command line; ends the process.
+
+    Exit codes: 0 done; 1 `doctor` found a problem; 2 something the user can put right, said in one
+    sentence on stderr; 130 stopped by Ctrl-C or SIGTERM.
+    """
+    logging.basicConfig(
+        level=logging.WARNING, stream=sys.stderr, format="%(levelname)s: %(message)s"
+    )
+    try:
+        app(prog_name="deliberation")
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()
