@@ -111,7 +111,7 @@ _HOMES = {
     "render_turn": "deliberation.transcript",
 }
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -105,9 +105,7 @@ async def play(
     turns: list[Turn] = []
     while (move := environment.status()) is not None:
         key = generation_key(spec, len(turns), move)
-        generation = await seats[move.seat].speak(
-            environment.observe(move.seat), move.phase, key
-        )
+        generation = await seats[move.seat].speak(environment.observe(move.seat), move.phase, key)
         reaction = await environment.act(move.seat, generation)
         turn = Turn(
             index=len(turns),

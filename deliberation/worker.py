@@ -51,7 +51,7 @@ def _timed(call: Callable[[], T], purpose: str) -> T:
         busy_seconds[purpose] += time.perf_counter() - started
 
 
-class StopRequested(Exception):
+class StopRequested(Exception):  # noqa: N818  (a wish, not an error)
     """The user asked for a stop while something was waited for; it was wound down."""
 
 

@@ -300,9 +300,7 @@ def test_a_further_attempt_keeps_the_dilemma_and_changes_who_sits_where():
 def test_who_opens_alternates_between_scenarios():
     dilemmas, pairs = load_dilemmas().dilemmas, load_personas().pairs
     openers = [
-        draw_scenario(
-            dilemmas, pairs, seed=0, step=step, slot=0, slots=1, opens="alternate"
-        ).opens
+        draw_scenario(dilemmas, pairs, seed=0, step=step, slot=0, slots=1, opens="alternate").opens
         for step in range(1, 61)
     ]
     assert 15 < openers.count("partner") < 45

@@ -9,7 +9,13 @@ from html.parser import HTMLParser
 
 import pytest
 import yaml
-from helpers.episodes import (
+
+from deliberation.episode import AgreementVerdict, Missing, Outcome
+from deliberation.errors import RunError
+from deliberation.report.page import render_report
+from deliberation.run import Run
+from deliberation.store import RunStore
+from tests.helpers.episodes import (
     agreeing,
     disagreeing,
     generation,
@@ -18,13 +24,7 @@ from helpers.episodes import (
     turn,
     unreadable,
 )
-from helpers.reports import CONFIG, attack, play
-
-from deliberation.episode import AgreementVerdict, Missing, Outcome
-from deliberation.errors import RunError
-from deliberation.report.page import render_report
-from deliberation.run import Run
-from deliberation.store import RunStore
+from tests.helpers.reports import CONFIG, attack, play
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from helpers.episodes import disagreeing, make_episode, turn
-from helpers.reports import CONFIG, attack, play
 
 from deliberation.report.page import render_report
 from deliberation.run import Run
 from deliberation.store import RunStore
+from tests.helpers.episodes import disagreeing, make_episode, turn
+from tests.helpers.reports import CONFIG, attack, play
 
 PROBE = """<!doctype html><body><script>
 addEventListener("load", () => {

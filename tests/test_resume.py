@@ -75,10 +75,9 @@ def test_two_steps_and_two_resumed_equal_four_straight(tmp_path, straight):
 @pytest.mark.parametrize("point", FAULT_POINTS)
 def test_four_kills_at_a_point_change_nothing(tmp_path, straight, point):
     folder = tmp_path / "run"
-    kills = 0
-    for count in COUNTS.get(point, [1] * 4):
+    for kill, count in enumerate(COUNTS.get(point, [1] * 4)):
         before = recorded(folder) if folder.exists() else set()
-        log = tmp_path / f"{kills}.log"
+        log = tmp_path / f"{kill}.log"
         code = run_training(
             folder,
             log,
@@ -88,7 +87,6 @@ def test_four_kills_at_a_point_change_nothing(tmp_path, straight, point):
         )
         assert code == -signal.SIGKILL
         assert not before & sampled(log), "what was recorded is never sampled again"
-        kills += 1
     before = recorded(folder)
     log = tmp_path / "last.log"
     assert run_training(folder, log, steps=STEPS, resume=True) == 0

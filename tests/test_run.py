@@ -5,13 +5,13 @@ from pathlib import Path
 
 import datasets
 import pytest
-from helpers.episodes import agreeing, disagreeing, make_episode, outgrown, turn, unreadable
 
 from deliberation.episode import Missing
 from deliberation.errors import RunError
 from deliberation.run import Run
 from deliberation.runfiles import encode_episode, final_path, partial_path
 from deliberation.store import RunStore
+from tests.helpers.episodes import agreeing, disagreeing, make_episode, outgrown, turn, unreadable
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from helpers.episodes import agreeing, disagreeing, generation, make_episode, outgrown, turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from deliberation import faults
 from deliberation.errors import RunError
 from deliberation.runfiles import decode_episode, encode_episode, partial_path
 from deliberation.store import RunStore
+from tests.helpers.episodes import agreeing, disagreeing, generation, make_episode, outgrown, turn
 
 CONFIG = "run:\n  seed: 0\n"
 
@@ -329,7 +329,7 @@ def test_a_torn_line_of_metrics_is_dropped_on_resume(folder):
 
 KILLED = """
 import sys
-from helpers.episodes import agreeing
+from tests.helpers.episodes import agreeing
 from deliberation.store import RunStore
 store = RunStore.create(sys.argv[1], 'a: 1\\n')
 for episode in range(3):
@@ -354,7 +354,11 @@ def test_whatever_moment_a_kill_takes_all_that_was_recorded_is_there(
 ):
     done = subprocess.run(
         [sys.executable, "-c", KILLED, str(folder)],
-        env={**os.environ, "DELIBERATION_FAULT": fault, "PYTHONPATH": str(Path(__file__).parent)},
+        env={
+            **os.environ,
+            "DELIBERATION_FAULT": fault,
+            "PYTHONPATH": str(Path(__file__).parent.parent),
+        },
         check=False,
     )
     reached = fault not in ("step.after_rename:2", "unknown.place:1")

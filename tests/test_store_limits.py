@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from helpers.episodes import agreeing
 
 from deliberation import disk
 from deliberation.errors import RunError
 from deliberation.runfiles import final_path, partial_path
 from deliberation.store import RunStore, redact
+from tests.helpers.episodes import agreeing
 
 CONFIG = "run:\n  seed: 0\n"
 
@@ -100,7 +100,7 @@ def test_a_library_that_reports_a_full_disk_in_words_is_understood(tmp_path):
 def test_a_file_size_limit_is_one_clear_sentence(folder):
     script = (
         "import resource, signal, sys\n"
-        "from helpers.episodes import agreeing\n"
+        "from tests.helpers.episodes import agreeing\n"
         "from deliberation.errors import RunError\n"
         "from deliberation.store import RunStore\n"
         "store = RunStore.create(sys.argv[1], 'a: 1\\n')\n"
@@ -113,7 +113,7 @@ def test_a_file_size_limit_is_one_clear_sentence(folder):
     )
     done = subprocess.run(
         [sys.executable, "-c", script, str(folder)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
         capture_output=True,
         text=True,
         check=True,

@@ -3,17 +3,6 @@
 import re
 
 import pytest
-from helpers.episodes import (
-    agreeing,
-    disagreeing,
-    generation,
-    make_episode,
-    outgrown,
-    turn,
-    unreadable,
-    verdict,
-)
-from helpers.terminal import shown
 
 from deliberation.episode import (
     AgreementVerdict,
@@ -26,6 +15,17 @@ from deliberation.run import Run
 from deliberation.store import RunStore
 from deliberation.transcript import render_episode, render_run, render_turn
 from deliberation.wording import MISSING, STOPS, printable, signed, speaker, split_hidden
+from tests.helpers.episodes import (
+    agreeing,
+    disagreeing,
+    generation,
+    make_episode,
+    outgrown,
+    turn,
+    unreadable,
+    verdict,
+)
+from tests.helpers.terminal import shown
 
 FACTS = {"policy": "the rule-keeper", "partner": "the case-by-case judge"}
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")

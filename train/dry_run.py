@@ -127,12 +127,11 @@ def dry_run(config: TrainingConfig, judge: dict[str, Any]) -> DryRun:
         row=_pieces(rows[0], renderer) if rows else (),
         rows_per_episode=len(rows),
         episodes_per_step=episodes,
-        sampled_tokens_per_step=episodes
-        * (per_episode + config.sampling.resolution.max_tokens),
+        sampled_tokens_per_step=episodes * (per_episode + config.sampling.resolution.max_tokens),
         prompt_tokens_per_step=episodes * (turns + 1) * longest,
         judge_calls_per_step=episodes * (verdicts + 1),
         judge=str(judge.get("model", config.judge.model)),
-        judge_usd_per_step=0.0 if judge.get("local") else None,
+        judge_usd_per_step=0.0 if config.judge.model == "embedded" else None,
     )
 
 
@@ -140,9 +139,7 @@ def _made_up_episode(
     config: TrainingConfig, renderer: Renderer, scenario_id: str, environment: Environment
 ) -> Episode:
     seat = ModelSeat(renderer, _MadeUpSampler(renderer))
-    spec = EpisodeSpec(
-        seed=config.run.seed, step=1, slot=0, episode=0, scenario_id=scenario_id
-    )
+    spec = EpisodeSpec(seed=config.run.seed, step=1, slot=0, episode=0, scenario_id=scenario_id)
     return asyncio.run(play(spec, environment, {"policy": seat, "partner": seat}))
 
 

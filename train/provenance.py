@@ -32,9 +32,7 @@ FREE_TO_CHANGE = {
 change the update by rounding only.)"""
 
 
-def provenance(
-    policy: Policy, scenarios: ScenarioSource, judge: dict[str, Any]
-) -> dict[str, Any]:
+def provenance(policy: Policy, scenarios: ScenarioSource, judge: dict[str, Any]) -> dict[str, Any]:
     """Versions, revision and hashes, for `config.yaml` of a run."""
     return {
         "policy": policy.name,

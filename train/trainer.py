@@ -14,7 +14,9 @@ from deliberation.environments.source import JudgeOfBoth
 from deliberation.episode import Episode
 from deliberation.errors import RunError
 from deliberation.faults import fault_point
+from deliberation.quiet import quiet_loading
 from deliberation.run import Run
+from deliberation.settings import check
 from deliberation.store import RunStore
 from deliberation.worker import EngineLoop, StopRequested, busy_seconds
 
@@ -55,6 +57,7 @@ class Trainer:
         judge: JudgeOfBoth | None = None,
         reward: RewardFunction | None = None,
     ) -> None:
+        check(config)
         self.config = config
         self.progress: Progress = progress or QuietProgress()
         self.judge: JudgeOfBoth = judge or Judge(config.judge)
@@ -103,9 +106,7 @@ class Trainer:
             return store
         # The folder is made before the weights load, so that one in use is seen at once; the
         # record of what the run was made with follows when that is known.
-        return RunStore.create(
-            self._folder, config_yaml(self.config, {}), overwrite=overwrite
-        )
+        return RunStore.create(self._folder, config_yaml(self.config, {}), overwrite=overwrite)
 
     def _train(self, store: RunStore, loop: EngineLoop, stop: StopFlag, resume: bool) -> Summary:
         self.progress.phase("loading")
@@ -323,7 +324,8 @@ class _Steps:
             return
         self.progress.phase("saving")
         began = time.perf_counter()
-        save_checkpoint(self.store.checkpoints, self.done, self.grpo.save_state)
+        with quiet_loading():
+            save_checkpoint(self.store.checkpoints, self.done, self.grpo.save_state)
         self._totals["saving"] += time.perf_counter() - began
         self.saved = self.done
         rotate(self.store.checkpoints, self.config.train.keep_checkpoints)

@@ -55,5 +55,3 @@ class DilemmaScenarios:
             "personas": f"{self._pairs.name} {self._pairs.version}",
             "personas_sha256": self._pairs.sha256,
         }
-
-

@@ -27,12 +27,12 @@ class Bargaining:
         return Move(order[len(self._lines)], TALK) if len(self._lines) < len(order) else None
 
     def observe(self, seat: SeatName) -> list[Message]:
-        secret = f"Your limit is {self.limit}." if seat == "policy" else f"Your cost is {self.cost}."
+        own = f"limit is {self.limit}" if seat == "policy" else f"cost is {self.cost}"
         heard = [
             Message(role="assistant" if speaker == seat else "user", content=line)
             for speaker, line in self._lines
         ]
-        return [Message(role="system", content=secret), *heard]
+        return [Message(role="system", content=f"Your {own}."), *heard]
 
     async def act(self, seat: SeatName, generation: Generation) -> Reaction:
         self._lines.append((seat, generation.visible))

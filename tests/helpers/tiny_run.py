@@ -12,8 +12,6 @@ from tests.helpers.scripted import ScriptedJudge
 from tests.helpers.tiny import tiny_model
 from tests.helpers.tokenizers import byte_tokenizer
 
-
-
 SHORT_TEMPLATE = (
     "{% for message in messages %}{{ message['role'][0] }}{{ message['content'] }}<|im_end|>"
     "{% endfor %}{% if add_generation_prompt %}a{% endif %}"
