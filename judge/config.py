@@ -13,6 +13,11 @@ class JudgeConfig:
         "never chosen silently."
     )
     agreement_threshold: float = key(
-        "The verdict is yes where the judge's confidence is at least this.", 0.5
+        "The verdict is yes where the judge's confidence is at least this.",
+        0.5,
+        at_least=0,
+        at_most=1,
     )
-    max_batch: int = key("Most texts that one forward pass of an embedded judge holds.", 16)
+    max_batch: int = key(
+        "Most texts that one forward pass of an embedded judge holds.", 16, at_least=1
+    )
