@@ -33,13 +33,14 @@ from deliberation.seats import ModelSeat
 from deliberation.train.rows import TrainingRow, episode_rows
 
 TOLERANCE = 1e-4
+TOKENS = 8
 TEMPERATURE = {"negotiation": 0.7, "resolution": 0.1}
 HISTORIES = pytest.mark.parametrize("last_turns", [None, 2], ids=["full", "last_turns_2"])
 
 
-class AgreesAfterThreeTurns:
+class AgreesAfterFourTurns:
     async def agreement(self, transcript: Transcript) -> AgreementVerdict:
-        return AgreementVerdict(agreed=len(transcript.utterances) >= 3)
+        return AgreementVerdict(agreed=len(transcript.utterances) >= 4)
 
     async def score(self, case: ResolutionCase) -> Score:
         return Score(value=3.0)
@@ -54,24 +55,27 @@ def embedded() -> tuple[PreTrainedModel, Renderer]:
 
 def rules(last_turns: int | None) -> DilemmaRules:
     def phase(name: str, top_p: float, trained: bool) -> Phase:
-        sampling = Sampling(temperature=TEMPERATURE[name], top_p=top_p, max_tokens=10)
+        sampling = Sampling(temperature=TEMPERATURE[name], top_p=top_p, max_tokens=TOKENS)
         return Phase(name=name, sampling=sampling, trained=trained)
 
     return DilemmaRules(
         negotiation=phase("negotiation", 0.95, True),
         resolution=phase("resolution", 1.0, False),
-        max_turns=4,
+        max_turns=6,
         last_turns=last_turns,
     )
 
 
 def specs() -> list[tuple[EpisodeSpec, Scenario]]:
-    """Sixteen episodes: groups of two over eight scenarios."""
-    dilemmas, pairs = load_dilemmas().dilemmas, load_personas().pairs
+    """Sixteen episodes: groups of four over the four dilemmas that are told in fewest words. The
+    partner opens, so that two turns back is not yet what the policy saw before."""
+    dilemmas = sorted(load_dilemmas().dilemmas, key=lambda dilemma: len(dilemma.situation))[:4]
     made = []
-    for slot in range(8):
-        scenario = draw_scenario(dilemmas, pairs, seed=0, step=1, slot=slot, slots=8)
-        for episode in range(2):
+    for slot in range(4):
+        scenario = draw_scenario(
+            dilemmas, load_personas().pairs, seed=0, step=1, slot=slot, slots=4, opens="partner"
+        )
+        for episode in range(4):
             spec = EpisodeSpec(seed=0, step=1, slot=slot, episode=episode, scenario_id=scenario.id)
             made.append((spec, scenario))
     return made
@@ -85,7 +89,7 @@ def dialogues(
     seat = ModelSeat(
         renderer, TransformersSampler(model, pad_id=renderer.pad_id, weights="v", max_batch=16)
     )
-    judge = AgreesAfterThreeTurns()
+    judge = AgreesAfterFourTurns()
 
     async def together() -> list[Episode]:
         return await asyncio.gather(
@@ -152,11 +156,10 @@ def test_recorded_log_probabilities_are_recomputed_when_sampled_alone(
 def test_recorded_log_probabilities_are_recomputed_when_sampled_among_others(
     last_turns: int | None,
 ) -> None:
-    """B27: of dialogues read first, in between and last."""
+    """B27"""
     episodes = among_fifteen_others(last_turns)
     assert len(episodes) == 16
-    for place in (0, 7, 15):
-        check(episodes[place])
+    check(episodes[9])
 
 
 @HISTORIES
@@ -165,7 +168,7 @@ def test_the_tokens_of_a_dialogue_are_the_same_alone_and_among_fifteen_others(
 ) -> None:
     """B13"""
     one, same = alone(last_turns), among_fifteen_others(last_turns)[0]
-    assert [turn.phase for turn in one.turns] == ["negotiation"] * 3 + ["resolution"]
+    assert [turn.phase for turn in one.turns] == ["negotiation"] * 4 + ["resolution"]
     for turn, again in zip(one.turns, same.turns, strict=True):
         assert turn.generation.prompt_ids == again.generation.prompt_ids
         assert turn.generation.ids == again.generation.ids
@@ -177,7 +180,7 @@ def test_training_rows_recompute_to_what_was_recorded(last_turns: int | None, ro
     """Of full history one row holds both turns; of the last two, each turn is its own."""
     made, splits = episode_rows(among_fifteen_others(last_turns)[3], 1.0)
     assert len(made) == rows, splits
-    assert sum(row.trained_tokens for row in made) == 20
+    assert sum(row.trained_tokens for row in made) == 2 * TOKENS
     for row in made:
         check_row(row)
 

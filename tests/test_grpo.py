@@ -10,8 +10,8 @@ import torch
 from deliberation.episode import Episode
 from deliberation.errors import ConfigError, RunError
 from deliberation.train.advantage import episode_advantages
+from deliberation.train.arguments import training_arguments
 from deliberation.train.config import TrainConfig
-from deliberation.train.grpo import training_arguments
 from deliberation.train.rows import StepRows, step_rows
 from tests.helpers.gradients import gradients, make_trainer, relative_error, tiny_model
 from tests.helpers.records import END, TEMPERATURE, episode, fixed_episodes, generation

@@ -1,4 +1,5 @@
-"""What `train/grpo.py` takes for granted of TRL and transformers beyond their documentation.
+"""What `train/grpo.py` and its helpers take for granted of TRL and transformers beyond what these
+document.
 
 When a new version breaks one of these, the training step has to be read again before the pin in
 `pyproject.toml` is moved.
@@ -76,7 +77,7 @@ def test_the_loss_reads_no_key_that_a_micro_batch_lacks() -> None:
 
 
 def test_what_is_exchanged_between_processes_in_the_loss_is_only_for_the_log() -> None:
-    """`_no_exchange` keeps these calls within the process: none may reach the loss."""
+    """`no_exchange` keeps these calls within the process: none may reach the loss."""
     text = source(GRPOTrainer._compute_loss)
     for line in text.splitlines():
         if "accelerator.gather(" in line or "gather_for_metrics(" in line:
@@ -94,7 +95,7 @@ def test_what_is_exchanged_between_processes_in_the_loss_is_only_for_the_log() -
 
 
 def test_the_fused_head_asks_whether_there_is_triton_only_to_leave_out_the_prompts() -> None:
-    """`_no_scores_of_prompts` answers for it on a CPU; which kernel runs is asked elsewhere."""
+    """`no_scores_of_prompts` answers for it on a CPU; which kernel runs is asked elsewhere."""
     assert inspect.getsource(trl_utils).count("_use_triton(") == 1
     text = source(trl_utils.add_fused_lm_head)
     assert "compact = _use_triton(hidden_states.device)" in text

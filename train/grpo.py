@@ -14,15 +14,13 @@ number, as in TRL; they add exactly nothing to the sum and are not computed.
 
 import logging
 import math
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import Accelerator
 from datasets import Dataset
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
@@ -35,15 +33,15 @@ from transformers import (
     TrainerState,
     TrainingArguments,
 )
-from transformers.utils import logging as transformers_logging
-from trl import GRPOConfig, GRPOTrainer
-from trl.trainer import utils as trl_utils
+from trl import GRPOTrainer
 
-from deliberation.errors import ConfigError, RunError
+from deliberation.errors import RunError
 
+from .arguments import cast_trained_weights, training_arguments, turn_off_dropout
 from .collate import blank, collate
 from .config import TrainConfig
 from .rows import StepRows, TrainingRow, pack
+from .scopes import no_exchange, no_progress_bars, no_scores_of_prompts
 
 logger = logging.getLogger(__name__)
 
@@ -172,7 +170,7 @@ class DialogueGRPOTrainer(GRPOTrainer):
         The model in the usual layout (config, safetensors, tokenizer) and, in the files that
         transformers uses, optimiser, schedule, step number and random number generators.
         """
-        with _no_progress_bars():
+        with no_progress_bars():
             self.save_model(str(folder), _internal_call=True)
         # A pickle of the arguments that nothing here reads.
         (folder / "training_args.bin").unlink(missing_ok=True)
@@ -274,8 +272,8 @@ class DialogueGRPOTrainer(GRPOTrainer):
     def _backward(self, model: nn.Module, tensors: dict[str, Tensor]) -> Tensor:
         with (
             self.compute_loss_context_manager(),
-            _no_exchange(self.accelerator),
-            _no_scores_of_prompts(self.args.device),
+            no_exchange(self.accelerator),
+            no_scores_of_prompts(self.args.device),
         ):
             loss: Tensor = self.compute_loss(model, tensors)
         self.accelerator.backward(loss)
@@ -343,122 +341,10 @@ class _AfterStep(TrainerCallback):
             self.listener(state.global_step, self.trainer.last_update)
 
 
-def training_arguments(
-    config: TrainConfig, model: PreTrainedModel, *, temperature: float, seed: int
-) -> GRPOConfig:
-    """TRL's arguments for the `train` section: no KL term, and nothing of its own on disk, on the
-    terminal or on the network."""
-    trained = {parameter.dtype for parameter in model.parameters() if parameter.requires_grad}
-    if torch.float16 in trained:
-        raise ConfigError("policy.dtype is float16, which can't be trained; set it to bfloat16")
-    arguments = GRPOConfig(
-        output_dir=tempfile.gettempdir(),  # has to exist; nothing is written there
-        max_steps=config.steps,
-        learning_rate=config.learning_rate,
-        lr_scheduler_type=str(config.lr_scheduler),
-        warmup_steps=config.warmup_steps,
-        weight_decay=config.weight_decay,
-        max_grad_norm=config.max_grad_norm,
-        gradient_checkpointing=config.gradient_checkpointing,
-        temperature=temperature,
-        seed=seed,
-        beta=0.0,
-        loss_type="dapo",
-        # One batch of TRL's is one step. It asks for two completions of a prompt at least.
-        per_device_train_batch_size=2,
-        num_generations=2,
-        gradient_accumulation_steps=1,
-        steps_per_generation=1,
-        bf16=torch.bfloat16 in trained,
-        use_cpu=model.device.type == "cpu",
-        remove_unused_columns=False,
-        shuffle_dataset=False,
-        ignore_data_skip=True,
-        logging_strategy="no",
-        save_strategy="no",
-        eval_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-        # A loss that is not finite is reported as what it is, never as the mean of the others.
-        logging_nan_inf_filter=False,
-    )
-    # Without a launcher, one process trains on one GPU, however many are visible.
-    arguments._n_gpu = min(arguments.n_gpu, 1)
-    if model.device.type == "cuda" and model.device != arguments.device:
-        raise ConfigError(
-            f"policy.device is {model.device}, but training runs on the first visible GPU; set "
-            f"policy.device to cuda and the variable CUDA_VISIBLE_DEVICES to {model.device.index}"
-        )
-    return arguments
-
-
-def cast_trained_weights(model: nn.Module) -> None:
-    """Trained weights in float32: an update of the usual size is lost in the rounding of others."""
-    for parameter in model.parameters():
-        if parameter.requires_grad and parameter.dtype is torch.bfloat16:
-            parameter.data = parameter.data.float()
-
-
-def turn_off_dropout(model: nn.Module) -> None:
-    """All of it: the policy that is trained has to be the one that sampled."""
-    for module in model.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
-        for name in ("attention_dropout", "dropout", "activation_dropout"):
-            if isinstance(getattr(module, name, None), float):
-                setattr(module, name, 0.0)
-
-
-@contextmanager
-def _no_exchange(accelerator: Accelerator) -> Iterator[None]:
-    """Keep the figures of TRL's log, which is not used, within the process.
-
-    For them `_compute_loss` gathers one number a row, which takes the same number of rows on every
-    process; and it waits for the others four times in each micro-batch.
-    """
-    accelerator.gather = _same
-    accelerator.reduce = _same
-    try:
-        yield
-    finally:
-        del accelerator.gather, accelerator.reduce
-
-
-@contextmanager
-def _no_scores_of_prompts(device: torch.device) -> Iterator[None]:
-    """Let the fused head skip the prompts on a CPU, as it does on a GPU.
-
-    Without Triton it runs the vocabulary over every position and throws the prompts' away, so that
-    compilers of fixed shapes have little to do. There is none here, and with a small model and a
-    large vocabulary that is a quarter to a third of the whole step.
-    """
-    if device.type != "cpu":
-        yield
-        return
-    usual = trl_utils._use_triton
-    trl_utils._use_triton = lambda _: True
-    try:
-        yield
-    finally:
-        trl_utils._use_triton = usual
-
-
-@contextmanager
-def _no_progress_bars() -> Iterator[None]:
-    """The terminal shows the run's own progress."""
-    shown = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            transformers_logging.enable_progress_bar()
-
-
 def _no_reward(**_: Any) -> list[float | None]:
     """TRL wants a reward function; the rewards are in the rows' advantages already."""
     raise NotImplementedError("rewards come with the episodes")
 
 
-def _same(item: Any, **_: Any) -> Any:
+def _same(item: Any) -> Any:
     return item

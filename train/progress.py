@@ -21,6 +21,10 @@ from deliberation.episode import Episode, EpisodeSpec, Turn
 from .monitors import step_line
 
 
+HEARTBEAT_S = 30.0
+"""Where there is no live line, dialogues that take long say so this often."""
+
+
 class Progress(Protocol):
     """Told of everything that happens in a run; may be called from the engine's thread."""
 
@@ -106,7 +110,8 @@ class ConsoleProgress(QuietProgress):
         self._begun_at: float | None = None
         self._first_step = 1
         self._step = self._steps = self._episodes = 0
-        self._turns = self._tokens = 0
+        self._turns = self._tokens = self._ended = 0
+        self._spoke_at = time.monotonic()
 
     def __enter__(self) -> "ConsoleProgress":
         self._bars.start()
@@ -121,13 +126,14 @@ class ConsoleProgress(QuietProgress):
         self._bars.stop()
 
     def note(self, text: str) -> None:
+        self._spoke_at = time.monotonic()
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def step_begins(self, step: int, steps: int, episodes: int) -> None:
         if self._begun_at is None:
             self._begun_at, self._first_step = time.monotonic(), step
         self._step, self._steps, self._episodes = step, steps, episodes
-        self._turns = self._tokens = 0
+        self._turns = self._tokens = self._ended = 0
 
     def phase(self, name: str, units: int | None = None) -> None:
         self._phase_began = time.monotonic()
@@ -152,8 +158,11 @@ class ConsoleProgress(QuietProgress):
         detail = f"{self._turns} turns · {self._tokens / elapsed:.0f} tokens/s{self._time_left()}"
         if self._task is not None:
             self._bars.update(self._task, detail=detail)
+        if not self._live and time.monotonic() - self._spoke_at > HEARTBEAT_S:
+            self.note(f"{self._title}: {self._ended}/{self._episodes} dialogues · {detail}")
 
     def episode(self, episode: Episode) -> None:
+        self._ended += 1
         self.advance()
 
     def step_ends(self, row: Mapping[str, Any], steps: int) -> None:

@@ -112,7 +112,7 @@ class Trainer:
         self.progress.phase("loading")
         policy = self._policy or open_policy(self.config)
         if isinstance(self.judge, Judge):
-            loop.run(self.judge.open(), stop.requested)
+            loop.run(self.judge.open())
         store.write_config(config_yaml(self.config, self._provenance(policy)))
         steps = _Steps(self, policy, store, loop, stop)
         first = steps.restore() + 1 if resume else 1
