@@ -20,7 +20,6 @@ from deliberation.episode import Episode, EpisodeSpec, Turn
 
 from .monitors import step_line
 
-
 HEARTBEAT_S = 30.0
 """Where there is no live line, dialogues that take long say so this often."""
 
