@@ -46,7 +46,7 @@ def test_it_is_converted_once_and_named_by_version(conversions: list[Path]) -> N
     folder = embedded_model_dir()
     assert embedded_model_dir() == folder
     assert len(conversions) == 1
-    assert embedded.package_version() in folder.name
+    assert f"-{embedded.package_version()}-" in folder.name
     assert f"-c{embedded.CONVERTER}" in folder.name
     assert (folder / "model.safetensors").read_bytes() == b"weights"
     assert not conversions[0].exists()  # what it was written under

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 
-from deliberation import hub, models
+from deliberation import hub
+from deliberation import locate as places
 from deliberation.errors import ModelError, RunError, UserError
 from deliberation.modelref import ModelRef
 from deliberation.models import (
@@ -91,6 +92,8 @@ def test_an_unprefixed_hub_id_and_an_existing_folder_are_understood(tmp_path: Pa
         ("vllm:a b", "hub id"),
         ("openai:", "name of a model"),
         ("openai:x@localhost", "endpoint's URL"),
+        ("~nobody-at-all/x", "there is no folder"),
+        ("/" + "x" * 300, "there is no folder"),
         ("./nowhere", "there is no folder ./nowhere"),
         ("+path:x", "a model stands before"),
         ("embedded+path:", "a folder after it"),
@@ -262,7 +265,7 @@ def adapter(tmp_path: Path) -> Path:
     for name, parameter in adapted.named_parameters():
         if "lora_B" in name:
             torch.nn.init.normal_(parameter, std=0.5)
-    adapted.save_pretrained(tmp_path / "adapter")
+    adapted.save_pretrained(str(tmp_path / "adapter"))
     return tmp_path / "adapter"
 
 
@@ -396,7 +399,7 @@ def test_offline_without_a_copy_says_so_at_once(
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    models._hub_is_local.cache_clear()
+    places._hub_is_local.cache_clear()
     with pytest.raises(ModelError, match="HF_HUB_OFFLINE is set and there is no local copy"):
         load_tokenizer(parse_model("hf:nobody/nothing"))
 

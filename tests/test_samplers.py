@@ -355,7 +355,7 @@ def test_a_failing_pass_fails_its_own_requests_only() -> None:
     sizes: list[int] = []
     made.on_tokens = sizes.append
 
-    async def join_and_fail() -> list[Any]:
+    async def join_and_fail() -> tuple[Any, Any]:
         good = asyncio.create_task(made.sample(request([1, 2], stop=(99,), max_tokens=30)))
         while len(sizes) < 3:
             await asyncio.sleep(0.001)

@@ -11,7 +11,12 @@ PartnerOf = Callable[[EpisodeSpec], Seat]
 
 
 def open_partner(
-    partner: PartnerConfig, *, policy_seat: Seat, policy: PolicyConfig, max_batch: int
+    partner: PartnerConfig,
+    *,
+    policy_seat: Seat,
+    policy: PolicyConfig,
+    max_batch: int,
+    prompt_tokens: int | None,
 ) -> PartnerOf:
     """The partner that `partner.model` names.
 
@@ -22,5 +27,7 @@ def open_partner(
     """
     if partner.model == "current":
         return lambda spec: policy_seat
-    seat = open_seat(partner.model, policy=policy, max_batch=max_batch)
+    seat = open_seat(
+        partner.model, policy=policy, max_batch=max_batch, prompt_tokens=prompt_tokens
+    )
     return lambda spec: seat

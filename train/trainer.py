@@ -165,6 +165,7 @@ class _Steps:
                 policy_seat=policy.seat,
                 policy=self.config.policy,
                 max_batch=self.config.sampling.max_batch,
+                prompt_tokens=self.config.protocol.prompt_tokens,
             ),
             store=store,
             seed=self.config.run.seed,
@@ -251,6 +252,8 @@ class _Steps:
         self._episodes = advantages.episodes
         rows = step_rows(self._episodes)
         self._counts = {**advantages.counts.figures(), **rows.figures()}
+        # What the sampler keeps of prompts is of no use once the weights change.
+        self.policy.sampler.forget()
         fault_point("step.before_update")
         self.progress.phase("training")
         return rows

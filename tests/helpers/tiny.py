@@ -30,7 +30,10 @@ def tiny_model(seed: int = 0, **overrides: Any) -> LlamaForCausalLM:
     }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return LlamaForCausalLM(LlamaConfig(**(settings | overrides))).eval()
+        config = LlamaConfig(**(settings | overrides))
+        model: LlamaForCausalLM = LlamaForCausalLM(config)  # type: ignore[no-untyped-call]
+    model.eval()  # type: ignore[no-untyped-call]
+    return model
 
 
 def save_tiny(
