@@ -109,7 +109,13 @@ def environment() -> dict[str, str]:
 
 def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=180
+        command,
+        cwd=cwd,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=180,
     )
 
 
