@@ -39,11 +39,14 @@ quickstart: install  ## train the embedded model by self-play for two steps, on 
 	$(BIN)/deliberation train quickstart --overwrite $(ARGS) && \
 	echo "install: $$installed s"
 
+# Two processes with one thread each: threads that fight for two cores are slower than one.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
 test: install  ## all tests (one file: make test ARGS=tests/test_settings.py)
-	$(BIN)/python -m pytest $(ARGS)
+	$(PYTEST) $(ARGS)
 
 coverage: install  ## all tests with branch coverage; fails below 90 %
-	$(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered --cov-fail-under=90 $(ARGS)
+	$(PYTEST) --cov --cov-report=term-missing:skip-covered --cov-fail-under=90 $(ARGS)
 
 check: install  ## lint, format, types, and whether each extra can be resolved
 	$(BIN)/ruff check .

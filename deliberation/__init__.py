@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deliberation.api import load_config as load_config
     from deliberation.dilemmas import Dilemma as Dilemma
+    from deliberation.dilemmas import DilemmaSet as DilemmaSet
     from deliberation.dilemmas import load_dilemmas as load_dilemmas
+    from deliberation.doctor import Finding as Finding
     from deliberation.doctor import examine as examine
     from deliberation.engine import Environment as Environment
     from deliberation.engine import Move as Move
     from deliberation.engine import Reaction as Reaction
+    from deliberation.engine import RewardFunction as RewardFunction
     from deliberation.engine import Seat as Seat
     from deliberation.engine import play as play
     from deliberation.environments import DilemmaEnvironment as DilemmaEnvironment
@@ -33,26 +36,35 @@ if TYPE_CHECKING:
     from deliberation.episode import Phase as Phase
     from deliberation.episode import Sampling as Sampling
     from deliberation.episode import Score as Score
+    from deliberation.episode import SeatName as SeatName
     from deliberation.episode import StopReason as StopReason
     from deliberation.episode import Turn as Turn
     from deliberation.errors import UserError as UserError
     from deliberation.judge import Judge as Judge
+    from deliberation.judge import JudgeConfig as JudgeConfig
+    from deliberation.judging import AgreementJudge as AgreementJudge
     from deliberation.judging import ResolutionCase as ResolutionCase
+    from deliberation.judging import ResolutionScorer as ResolutionScorer
     from deliberation.judging import Transcript as Transcript
     from deliberation.judging import Utterance as Utterance
     from deliberation.personas import Persona as Persona
     from deliberation.personas import PersonaPair as PersonaPair
+    from deliberation.personas import PersonaSet as PersonaSet
     from deliberation.personas import load_personas as load_personas
     from deliberation.run import Run as Run
     from deliberation.scenario import Scenario as Scenario
     from deliberation.scenario import draw_scenario as draw_scenario
+    from deliberation.schema import KeyRow as KeyRow
     from deliberation.seats import PersonSeat as PersonSeat
     from deliberation.seats import open_seat as open_seat
     from deliberation.settings import describe_keys as describe_keys
     from deliberation.settings import packaged_configs as packaged_configs
     from deliberation.train import Trainer as Trainer
     from deliberation.train import TrainingConfig as TrainingConfig
+    from deliberation.train.dry_run import DryRun as DryRun
     from deliberation.train.progress import ConsoleProgress as ConsoleProgress
+    from deliberation.train.progress import Progress as Progress
+    from deliberation.train.summary import Summary as Summary
     from deliberation.transcript import render_episode as render_episode
     from deliberation.transcript import render_outcome as render_outcome
     from deliberation.transcript import render_run as render_run
@@ -61,17 +73,23 @@ if TYPE_CHECKING:
 __version__ = version("deliberation")
 
 _HOMES = {
+    "AgreementJudge": "deliberation.judging",
     "AgreementVerdict": "deliberation.episode",
     "ConsoleProgress": "deliberation.train.progress",
     "Dilemma": "deliberation.dilemmas",
     "DilemmaEnvironment": "deliberation.environments",
     "DilemmaRules": "deliberation.environments",
+    "DilemmaSet": "deliberation.dilemmas",
+    "DryRun": "deliberation.train.dry_run",
     "Environment": "deliberation.engine",
     "EnvironmentSetup": "deliberation.environments",
     "Episode": "deliberation.episode",
     "EpisodeSpec": "deliberation.episode",
+    "Finding": "deliberation.doctor",
     "Generation": "deliberation.episode",
     "Judge": "deliberation.judge",
+    "JudgeConfig": "deliberation.judge",
+    "KeyRow": "deliberation.schema",
     "Message": "deliberation.episode",
     "Missing": "deliberation.episode",
     "Move": "deliberation.engine",
@@ -79,16 +97,22 @@ _HOMES = {
     "PersonSeat": "deliberation.seats",
     "Persona": "deliberation.personas",
     "PersonaPair": "deliberation.personas",
+    "PersonaSet": "deliberation.personas",
     "Phase": "deliberation.episode",
+    "Progress": "deliberation.train.progress",
     "Reaction": "deliberation.engine",
     "ResolutionCase": "deliberation.judging",
+    "ResolutionScorer": "deliberation.judging",
+    "RewardFunction": "deliberation.engine",
     "Run": "deliberation.run",
     "Sampling": "deliberation.episode",
     "Scenario": "deliberation.scenario",
     "ScenarioSource": "deliberation.environments",
     "Score": "deliberation.episode",
     "Seat": "deliberation.engine",
+    "SeatName": "deliberation.episode",
     "StopReason": "deliberation.episode",
+    "Summary": "deliberation.train.summary",
     "Trainer": "deliberation.train",
     "TrainingConfig": "deliberation.train",
     "Transcript": "deliberation.judging",

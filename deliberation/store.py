@@ -144,6 +144,12 @@ class RunStore:
         if not card.exists():
             write_atomically(card, dataset_card().encode())
 
+    def discard_if_empty(self) -> None:
+        """Take the run back if nothing was recorded: the folder may then be used for another."""
+        if not episode_files(self.dir) and not (self.dir / METRICS).exists():
+            (self.dir / EPISODES / CARD).unlink(missing_ok=True)
+            (self.dir / CONFIG).unlink(missing_ok=True)
+
     @property
     def checkpoints(self) -> Path:
         """Where the checkpoints are."""

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from deliberation.episode import Episode, StopReason, Turn
 from deliberation.run import MetricsRow, Run
+from deliberation.tables import Column, FittedTable
 from deliberation.wording import (
     NONE,
     STOPS,
@@ -161,27 +162,33 @@ class _Beside:
                 yield Padding(self.margin, (0, 0, 0, 4))
 
 
+_STEP_COLUMNS = (
+    Column("step", justify="right"),
+    Column("reward", wraps_at=10, justify="right"),
+    Column("agreed", justify="right"),
+    Column("rounds", leaves=2, justify="right"),
+    Column("zero spread", leaves=1, justify="right"),
+    Column("grad norm", leaves=3, justify="right"),
+    Column("tok/s", leaves=5, justify="right"),
+    Column("s", leaves=4, justify="right"),
+)
+
+
 def render_run(run: Run, *, last: int | None = 20) -> RenderableType:
     """A run at a glance: the figures of its steps (the `last` ones), its checkpoint.
 
     A figure that is missing is shown as an en dash, and a mean says over how many values it was
-    taken where some were missing.
+    taken where some were missing. On a narrow terminal the least important figures are left out.
     """
     rows = run.metrics()
     shown = rows if last is None else rows[-last:]
-    table = Table(box=None, header_style="dim", pad_edge=False)
-    columns = ("step", "reward", "agreed", "rounds", "zero spread", "grad norm", "tok/s", "s")
-    for name in columns:
-        table.add_column(name, justify="right")
-    for row in shown:
-        table.add_row(*_step_cells(row))
     lines: list[RenderableType] = [Text(str(run.dir), style="bold"), Text(_about(run), style="dim")]
     if not rows:
         lines.append(Text("no step is finished yet"))
     else:
         if len(shown) < len(rows):
             lines.append(Text(f"the last {len(shown)} of {len(rows)} steps", style="dim"))
-        lines.append(table)
+        lines.append(FittedTable(_STEP_COLUMNS, map(_step_cells, shown)))
         lines += [Text(f"missing: {text}", style="yellow") for text in _missing(rows)]
     checkpoints = run.checkpoints()
     lines.append(

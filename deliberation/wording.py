@@ -89,7 +89,9 @@ def score_words(episode: Episode) -> str | None:
         return None
     if score.missing is not None:
         return f"missing, {MISSING[score.missing]}"
-    return f"{score.value:g} of 5"
+    # Three digits after the point, like the reward.
+    value = None if score.value is None else round(score.value, 3)
+    return f"{number(value, 'g')} of 5"
 
 
 def reward_words(episode: Episode) -> str:

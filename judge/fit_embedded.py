@@ -4,8 +4,8 @@ Reads the labelled examples in `data/` with the frozen embedded model and writes
 `data/agreement_head.json` and `data/ca_head.json`, with the figures that they reach: by
 cross-validation over the topics of the `fit` split, and on the `held_out` split, which is never
 fitted on. It is no pristine test: examples were added, and topics moved between the splits, after a
-first fit had been looked at. Takes some minutes on two cores. A repeated run writes the same numbers but for
-the last digits, which depend on how the machine orders its sums.
+first fit had been looked at. Takes some minutes on two cores. A repeated run writes the same
+numbers but for the last digits, which depend on how the machine orders its sums.
 """
 
 import argparse

@@ -158,7 +158,9 @@ def test_an_environment_and_a_reward_from_outside_by_module_and_name(outside, tm
 
 def test_a_judge_from_outside_by_entry_point_on_dilemmas(outside, tmp_path):
     run = tmp_path / "run"
-    train(outside, run, "judge.model=agreeable", "sampling.negotiation.max_tokens=24")
+    # Long enough for a random model to hit upon letters: without any it would be filler.
+    lengths = ["sampling.negotiation.max_tokens=24", "sampling.resolution.max_tokens=64"]
+    train(outside, run, "judge.model=agreeable", *lengths)
     assert "kind: agreeable" in (run / "config.yaml").read_text()
     for episode in episodes(run):
         assert episode["environment"] == "dilemma"

@@ -11,12 +11,13 @@ import torch
 from deliberation import Trainer
 from deliberation.checkpoints import whole_checkpoints
 from deliberation.episode import Episode, Missing, Outcome
-from deliberation.errors import RunError
+from deliberation.errors import ModelError, RunError
 from deliberation.run import Run
 from deliberation.store import RunStore
 from tests.helpers import tiny_run
 from tests.helpers.letters import LettersScenarios
 from tests.helpers.scripted import ScriptedJudge
+from tests.helpers.tiny import save_tiny
 
 
 @pytest.fixture(scope="module")
@@ -254,3 +255,63 @@ def test_an_episode_that_fails_leaves_the_others_recorded(tmp_path):
     ]
     tiny_run.train(folder, steps=1, resume=True)
     assert len(list(Run(folder).episodes())) == 6
+
+
+def test_a_run_that_could_not_load_its_model_leaves_the_folder_free(tmp_path):
+    """The corrected command must not meet a run in which nothing was played."""
+    folder = tmp_path / "run"
+    made = tiny_run.config(folder, steps=1)
+    made.policy.model = f"path:{tmp_path / 'nowhere'}"
+    trainer = Trainer(made, scenarios=LettersScenarios(), judge=ScriptedJudge())
+    with pytest.raises(ModelError, match="nowhere"):
+        trainer.train()
+    assert not folder.exists()
+
+    model = save_tiny(tmp_path / "model")
+    (model / "model.safetensors").write_bytes(b"broken")
+    made.policy.model = f"path:{model}"
+    trainer = Trainer(made, scenarios=LettersScenarios(), judge=ScriptedJudge())
+    with pytest.raises(ModelError, match="model"):
+        trainer.train()
+    tiny_run.train(folder, steps=1)
+
+
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [
+        ("openai:gpt-4o", "behind a server and can't be trained"),
+        ("embedded+path:adapter", "adapters can't be trained yet"),
+    ],
+)
+def test_a_policy_that_cannot_be_trained_is_refused_before_anything_is_made(
+    tmp_path, model, sentence
+):
+    made = tiny_run.config(tmp_path / "run", steps=1)
+    made.policy.model = model
+    trainer = Trainer(made, scenarios=LettersScenarios(), judge=ScriptedJudge())
+    with pytest.raises(ModelError, match=sentence):
+        trainer.train()
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_partner_that_does_not_exist_is_refused_before_anything_is_made(tmp_path):
+    model = save_tiny(tmp_path / "model")
+    made = tiny_run.config(tmp_path / "run", steps=1)
+    made.policy.model = f"path:{model}"
+    made.partner.model = "path:nowhere"
+    trainer = Trainer(made, scenarios=LettersScenarios(), judge=ScriptedJudge())
+    with pytest.raises(ModelError, match="nowhere"):
+        trainer.train()
+    assert not (tmp_path / "run").exists()
+
+
+def test_another_partner_stays_as_it_is_while_the_policy_learns(tmp_path):
+    model = save_tiny(tmp_path / "model")
+    made = tiny_run.config(tmp_path / "run", steps=2)
+    made.policy.model = made.partner.model = f"path:{model}"
+    Trainer(made, scenarios=LettersScenarios(), judge=ScriptedJudge()).train()
+    versions = [
+        {turn.generation.weights for turn in episode.turns if turn.seat == "partner"}
+        for episode in Run(tmp_path / "run").episodes()
+    ]
+    assert len(set.union(*versions)) == 1

@@ -108,6 +108,15 @@ def test_no_agreement_is_a_reward_of_0_and_has_no_score():
     assert "CA score" not in text
 
 
+def test_a_score_has_three_digits_after_the_point_like_the_reward():
+    """Expected by hand: 1.78559 is 1.786 to the nearest thousandth; whole numbers stay whole."""
+    for value, written in ((1.78559, "1.786"), (0.0004, "0"), (3.0, "3"), (4.9996, "5")):
+        outcome = Outcome.of("agreement", value, score=Score(value=value))
+        text = shown(render_episode(agreeing().model_copy(update={"outcome": outcome})))
+        assert re.search(rf"CA score +{re.escape(written)} of 5 *\n", text)
+        assert re.search(rf"reward +{re.escape(written)} *\n", text)
+
+
 def test_every_reason_and_every_way_to_stop_has_its_words():
     assert set(MISSING) == set(Missing)
     assert set(STOPS) == set(StopReason)

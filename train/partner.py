@@ -27,7 +27,5 @@ def open_partner(
     """
     if partner.model == "current":
         return lambda spec: policy_seat
-    seat = open_seat(
-        partner.model, policy=policy, max_batch=max_batch, prompt_tokens=prompt_tokens
-    )
+    seat = open_seat(partner.model, policy=policy, max_batch=max_batch, prompt_tokens=prompt_tokens)
     return lambda spec: seat

@@ -174,5 +174,7 @@ class ConsoleProgress(QuietProgress):
             return ""
         per_step = (self._phase_began - self._begun_at) / done
         left = per_step * (self._steps - self._step + 1) - (time.monotonic() - self._phase_began)
-        minutes, seconds = divmod(max(0, int(left)), 60)
+        if left <= 0:  # this step takes longer than those before: nothing honest to say
+            return ""
+        minutes, seconds = divmod(int(left), 60)
         return f" · about {minutes}:{seconds:02d} left"

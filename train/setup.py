@@ -12,6 +12,7 @@ from deliberation.config import PolicyConfig
 from deliberation.engine import RewardFunction
 from deliberation.environments import EnvironmentSetup, ScenarioSource
 from deliberation.environments.dilemmas import DilemmaScenarios
+from deliberation.errors import ModelError
 from deliberation.models import load_model, open_renderer, parse_model
 from deliberation.plugins import load_plugin
 from deliberation.samplers.transformers import TransformersSampler
@@ -53,6 +54,35 @@ def open_policy_renderer(policy: PolicyConfig, prompt_tokens: int | None) -> Ren
         prompt_tokens=prompt_tokens,
         chat_template=policy.chat_template,
     )
+
+
+def check_models(config: TrainingConfig) -> None:
+    """Everything about policy and partner that can be checked without loading weights.
+
+    Raises:
+        ModelError: a policy that can't be trained, no such model, or no chat template.
+    """
+    reference = parse_model(config.policy.model)
+    if reference.remote:
+        raise ModelError(
+            f"policy.model={reference} is behind a server and can't be trained; name a model "
+            "whose weights are here, such as hf:ID or path:DIR"
+        )
+    if reference.adapter is not None:
+        raise ModelError(
+            f"policy.model={reference} has an adapter, and adapters can't be trained yet; name "
+            "the model without it"
+        )
+    open_policy_renderer(config.policy, config.protocol.prompt_tokens)
+    if config.partner.model != "current":
+        partner = parse_model(config.partner.model)
+        if not partner.remote:
+            open_renderer(
+                partner,
+                thinking=config.policy.thinking,
+                prompt_tokens=config.protocol.prompt_tokens,
+                chat_template=None,
+            )
 
 
 def open_policy(config: TrainingConfig) -> Policy:

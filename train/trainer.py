@@ -32,7 +32,7 @@ from .progress import Progress, QuietProgress
 from .provenance import check_same_config, config_yaml, provenance
 from .rollout import Rollout
 from .rows import StepRows, step_rows
-from .setup import Policy, open_policy, open_reward, open_scenarios
+from .setup import Policy, check_models, open_policy, open_reward, open_scenarios
 from .signals import StopFlag
 from .summary import Summary, peak_memory_gib, summarise_steps
 
@@ -44,7 +44,8 @@ class Trainer:
         config: see `load_config`.
         progress: told of what happens; default is silence.
         policy, scenarios, judge, reward: parts made elsewhere, in place of those that the config
-            names; for experiments and tests.
+            names; for experiments and tests. A `Policy` and what opens one come from
+            `deliberation.train.setup`, which is not part of the public API.
     """
 
     def __init__(
@@ -76,15 +77,13 @@ class Trainer:
             resume: go on from the newest whole checkpoint in `run.dir`.
             overwrite: if `run.dir` holds a run, move all of it to `abandoned/` in there first.
 
-        Args:
-            resume: go on from the newest whole checkpoint of the run folder.
-            overwrite: take a folder that holds a run already; that one moves to `abandoned/`.
-
         Raises:
             RunError: the folder is in use or holds another run, the disk is full, or too large a
                 share of the rewards was missing. What was recorded stays, and a checkpoint of the
                 last finished step is there to resume from.
         """
+        if self._policy is None:
+            check_models(self.config)
         store = self._open_store(resume, overwrite)
         loop = EngineLoop()
         with StopFlag() as stop, self.progress:
@@ -105,16 +104,16 @@ class Trainer:
             check_same_config(Run(self._folder).config, self.config, self._folder)
             return store
         # The folder is made before the weights load, so that one in use is seen at once; the
-        # record of what the run was made with follows when that is known.
+        # record of what the run was made with follows when that is known. Should loading fail,
+        # the folder is free again.
         return RunStore.create(self._folder, config_yaml(self.config, {}), overwrite=overwrite)
 
     def _train(self, store: RunStore, loop: EngineLoop, stop: StopFlag, resume: bool) -> Summary:
-        self.progress.phase("loading")
-        policy = self._policy or open_policy(self.config)
-        if isinstance(self.judge, Judge):
-            loop.run(self.judge.open())
-        store.write_config(config_yaml(self.config, self._provenance(policy)))
-        steps = _Steps(self, policy, store, loop, stop)
+        try:
+            steps = self._load(store, loop, stop)
+        except BaseException:
+            store.discard_if_empty()
+            raise
         first = steps.restore() + 1 if resume else 1
         stopped = steps.run(first)
         self.progress.phase("reporting")
@@ -132,6 +131,14 @@ class Trainer:
             seconds=steps.seconds(),
             peak_memory_gib=peak_memory_gib(),
         )
+
+    def _load(self, store: RunStore, loop: EngineLoop, stop: StopFlag) -> "_Steps":
+        self.progress.phase("loading")
+        policy = self._policy or open_policy(self.config)
+        if isinstance(self.judge, Judge):
+            loop.run(self.judge.open())
+        store.write_config(config_yaml(self.config, self._provenance(policy)))
+        return _Steps(self, policy, store, loop, stop)
 
     def _provenance(self, policy: Policy) -> dict[str, Any]:
         return provenance(policy, self.scenarios, self._judge_description())

@@ -6,7 +6,16 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from deliberation.cli.output import Json, example, figures, out, table
+from deliberation.cli.output import Json, example, figures, out
+from deliberation.tables import Column, FittedTable
+
+_COLUMNS = (
+    Column("name"),
+    Column("description", wraps_at=24),
+    Column("hardware", leaves=1, wraps_at=16),
+    Column("hours", leaves=2),
+    Column("cost", leaves=3, wraps_at=12),
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -49,5 +58,5 @@ def configs(
         ]
         found["configs"] = listed
         if not as_json:
-            names = ("name", "description", "hardware", "hours", "cost")
-            out().print(table([{name: row[name] for name in names} for row in listed]))
+            names = [column.heading for column in _COLUMNS]
+            out().print(FittedTable(_COLUMNS, [[row[name] for name in names] for row in listed]))

@@ -4,12 +4,11 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C or SIGTERM."""
@@ -57,13 +56,3 @@ def figures(as_json: bool) -> Iterator[dict[str, Any]]:
         os.dup2(real, 1)
         os.close(real)
     print(json.dumps(found, ensure_ascii=False, default=str), flush=True)
-
-
-def table(rows: list[Mapping[str, str]], *, title: str | None = None) -> Table:
-    """Rows of equal keys as a table without frame; the first column, which names, is kept whole."""
-    drawn = Table(title=title, title_justify="left", box=None, pad_edge=False, expand=False)
-    for place, name in enumerate(rows[0] if rows else ()):
-        drawn.add_column(name, overflow="fold", no_wrap=place == 0)
-    for row in rows:
-        drawn.add_row(*row.values())
-    return drawn

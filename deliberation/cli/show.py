@@ -1,16 +1,29 @@
 """`deliberation show`: a run's steps and dialogues in the terminal, or one dialogue in full."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
-from deliberation.cli.output import Json, example, figures, out, table
+from deliberation.cli.output import Json, example, figures, out
+from deliberation.tables import Column, FittedTable
+from deliberation.wording import end_words, number, signed
 
 if TYPE_CHECKING:
     from deliberation import Episode, Run
+
+_COLUMNS = (
+    Column("id"),
+    Column("title", leaves=2, wraps_at=10),
+    Column("rounds", leaves=4),
+    Column("ended", leaves=1, wraps_at=12),
+    Column("reward", wraps_at=7),
+    Column("adv.", leaves=3),
+)
+"""The id stays whole at any width: it is there to be copied."""
 
 
 def register(app: typer.Typer) -> None:
@@ -77,9 +90,10 @@ def _show_run(run: "Run", step: int | None, found: dict[str, Any], as_json: bool
     console = out()
     console.print(render_run(run))
     console.print()
-    console.print(table([_shown(row) for row in dialogues], title="dialogues"))
-    console.print()
     if dialogues:
+        console.print(Text("dialogues", style="italic"))
+        console.print(FittedTable(_COLUMNS, map(_cells, dialogues)))
+        console.print()
         console.print(
             f"one in full: deliberation show {run.dir} --episode {dialogues[-1]['id']}",
             markup=False,
@@ -99,14 +113,13 @@ def _dialogue(episode: "Episode") -> dict[str, Any]:
     }
 
 
-def _shown(dialogue: Mapping[str, Any]) -> dict[str, str]:
-    def words(values: Iterable[tuple[str, Any]]) -> dict[str, str]:
-        return {name: "–" if value is None else str(value) for name, value in values}
-
-    shown = words(dialogue.items())
-    if dialogue["advantage"] is not None:
-        shown["advantage"] = f"{dialogue['advantage']:+.2f}"
-    if dialogue["missing"] is not None:
-        shown["reward"] = f"missing ({dialogue['missing']})"
-    del shown["missing"]
-    return shown
+def _cells(dialogue: Mapping[str, Any]) -> list[str]:
+    reward = number(dialogue["reward"], "g")
+    return [
+        dialogue["id"],
+        str(dialogue["title"]),
+        str(dialogue["rounds"]),
+        end_words(dialogue["end"]),
+        reward if dialogue["missing"] is None else f"missing ({dialogue['missing']})",
+        signed(dialogue["advantage"]),
+    ]
