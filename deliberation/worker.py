@@ -9,7 +9,7 @@ caches never cross loops; the main thread submits to it and waits interruptibly.
 import asyncio
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-busy_seconds: Counter[str] = Counter()
+busy_seconds: defaultdict[str, float] = defaultdict(float)
 """Seconds that the worker has spent on each purpose (`sampling`, `judging`) in this process."""
 
 _worker: ThreadPoolExecutor | None = None

@@ -1,7 +1,7 @@
 """The training run: play, advantages, rows, update, record; step after step, stoppable."""
 
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -101,7 +101,11 @@ class Trainer:
     def _open_store(self, resume: bool, overwrite: bool) -> RunStore:
         if resume:
             store = RunStore.open(self._folder)
-            check_same_config(Run(self._folder).config, self.config, self._folder)
+            try:
+                check_same_config(Run(self._folder).config, self.config, self._folder)
+            except BaseException:
+                store.close()
+                raise
             return store
         # The folder is made before the weights load, so that one in use is seen at once; the
         # record of what the run was made with follows when that is known. Should loading fail,
@@ -198,7 +202,7 @@ class _Steps:
         self.saved = 0
         """Step of the newest checkpoint."""
         self.rows: list[dict[str, Any]] = []
-        self._totals: Counter[str] = Counter()
+        self._totals: defaultdict[str, float] = defaultdict(float)
         self._episodes: Sequence[Episode] = ()
 
     # -- resume ------------------------------------------------------------------------------
@@ -273,9 +277,9 @@ class _Steps:
     def _on_step_end(self, step: int, update: UpdateFigures) -> None:
         self.done = step
         row = self._metrics_row(step, update, time.perf_counter())
-        self._totals.update(
-            {name: value for name, value in row["seconds"].items() if name != "total"}
-        )
+        for name, value in row["seconds"].items():
+            if name != "total":
+                self._totals[name] += value
         self.store.finish_step(step, self._episodes)
         # Before the checkpoint: a step that is in a checkpoint always has its line.
         self.store.append_metrics(row)
