@@ -31,6 +31,8 @@ class Summary(Record):
     def lines(self) -> list[str]:
         """For people."""
         figures: Mapping[str, Any] = self.figures
+        if not figures and self.stopped:
+            return ["stopped on request before a step was finished"]
         if not figures:
             return [f"nothing left to do: {self.run_dir} has all of its {self.steps} steps"]
         seconds = ", ".join(f"{name} {value:.0f} s" for name, value in self.seconds.items())
