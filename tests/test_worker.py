@@ -1,4 +1,4 @@
-"""One loop for all dialogues, one thread for all forward passes, and a wish to stop that is seen."""
+"""One loop for all dialogues, one thread for forward passes, and a wish to stop that is seen."""
 
 import asyncio
 import os
