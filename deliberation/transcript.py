@@ -122,7 +122,8 @@ def render_outcome(episode: Episode) -> RenderableType:
         table.add_row("CA score", words)
     missing = outcome.missing is not None
     table.add_row("reward", Text(reward_words(episode), style="yellow" if missing else "bold"))
-    table.add_row("advantage", Text(advantage_words(episode)))
+    if episode.fingerprint:  # else it was played outside of a run: there is no group
+        table.add_row("advantage", Text(advantage_words(episode)))
     return table
 
 

@@ -67,6 +67,7 @@ class Judge:
         self.counts: Counter[str] = Counter()
         """`agreement` and `score`: calls; `agreement.unasked`: decided by the filler rule;
         `score.missing.timeout`: missing, by reason; `replaced_surrogates`."""
+        self._told: set[str] = set()
         self._clock = _Clock()
         self._embedded: EmbeddedJudge | None = None
         if self.name == "embedded":
@@ -96,6 +97,7 @@ class Judge:
         answer = await self._ask("agreement", self._backend.agreement, transcript)
         verdict = _checked(AgreementVerdict, answer)
         if isinstance(verdict, Exception):
+            self._tell_answer("agreement", verdict, answer)
             verdict = AgreementVerdict(agreed=None, **_unusable(verdict, raised=verdict is answer))
         self._count_missing("agreement", verdict.missing)
         return verdict
@@ -112,6 +114,7 @@ class Judge:
         answer = await self._ask("score", self._backend.score, case)
         score = _checked(Score, answer)
         if isinstance(score, Exception):
+            self._tell_answer("score", score, answer)
             score = Score(value=None, **_unusable(score, raised=score is answer))
         self._count_missing("score", score.missing)
         return score
@@ -146,11 +149,29 @@ class Judge:
                 return await method(question)
             except UserError:
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  (told, counted, and handed on as missing)
                 # A plugin's bug and a dead server look the same from here: the episode goes
                 # without this number, and the trace tells whoever looks.
-                log.warning("The judge %s failed on %s.", self.name, purpose, exc_info=True)
+                self._tell_once(f"failed on {purpose}", error, with_trace=True)
                 return error
+
+    def _tell_answer(self, purpose: Purpose, problem: Exception, answer: object) -> None:
+        if problem is not answer:
+            self._tell_once(f"gave no usable answer to {purpose}", problem, with_trace=False)
+
+    def _tell_once(self, what: str, error: Exception, *, with_trace: bool) -> None:
+        """A judge that fails fails often: each kind of failure is told once, then only counted."""
+        kind = f"{what}: {type(error).__name__}"
+        if kind not in self._told:
+            self._told.add(kind)
+            log.warning(
+                "The judge %s %s (told once): %s: %s",
+                self.name,
+                what,
+                type(error).__name__,
+                str(error).splitlines()[0] if str(error) else "",
+                exc_info=error if with_trace else None,
+            )
 
     def _count_missing(self, purpose: Purpose, missing: Missing | None) -> None:
         if missing is not None:

@@ -7,6 +7,7 @@ import logging
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -249,3 +250,33 @@ def test_an_interrupted_run_says_where_things_are_kept_and_how_to_go_on(place: P
     assert process.returncode == 130, rest
     assert "what was finished is kept in runs/b. Continue with --resume." in rest
     assert list((place / "runs/b/checkpoints").iterdir())
+
+
+class TestWhatIsNotThere:
+    def test_a_step_that_the_run_does_not_have(self, place: Path) -> None:
+        run = place / "short"
+        arguments = ("train", "quickstart", *TINY, "train.steps=1", f"run.dir={run}")
+        assert deliberation(*arguments, place=place).returncode == 0
+        done = deliberation("show", str(run), "--step", "99", place=place)
+        assert done.returncode == 2
+        assert "there is no step 99; there are: 1." in done.stderr
+
+    def test_a_place_for_the_report_that_is_no_file(self, place: Path) -> None:
+        for output in ("model", "nodir/x.html"):
+            done = deliberation("report", "short", "--output", output, place=place)
+            assert done.returncode == 2
+            assert f'--output "{output}" is not a file in a folder that exists' in done.stderr
+
+
+def test_a_signal_before_anything_began_ends_without_a_traceback(place: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "deliberation.cli.main", "train", "quickstart", "--dry-run"],
+        cwd=place,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(1.5)  # past the command line, in the middle of the heavy imports
+    process.terminate()
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in told

@@ -232,3 +232,20 @@ def test_the_judge_sees_a_transcript_of_any_length() -> None:
     assert isinstance(long, Transcript)
     asyncio.run(judge.agreement(long))
     assert backend.asked == ["turn 39, I agree"]
+
+
+def test_each_kind_of_failure_is_told_once_and_all_are_counted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A step asks hundreds of times; the log should still be readable."""
+    judge, _ = echo("Answers")
+    for answer in (KeyError("choices"), True):
+        monkeypatch.setattr(Answers, "answer", answer)
+        for _ in range(3):
+            asyncio.run(judge.agreement(talk("Three?", "Three.")))
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2
+    assert "failed on agreement" in told[0]
+    assert "bool instead of AgreementVerdict" in told[1]
+    assert judge.counts["agreement.missing.server"] == 3
+    assert judge.counts["agreement.missing.parse"] == 3

@@ -14,6 +14,7 @@ from deliberation.episode import Episode, Missing, Outcome
 from deliberation.errors import ModelError, RunError
 from deliberation.run import Run
 from deliberation.store import RunStore
+from deliberation.train.progress import QuietProgress
 from tests.helpers import tiny_run
 from tests.helpers.letters import LettersScenarios
 from tests.helpers.scripted import ScriptedJudge
@@ -315,3 +316,30 @@ def test_another_partner_stays_as_it_is_while_the_policy_learns(tmp_path):
         for episode in Run(tmp_path / "run").episodes()
     ]
     assert len(set.union(*versions)) == 1
+
+
+def test_a_report_that_cannot_be_written_does_not_fail_the_run(tmp_path):
+    """What was trained and saved counts; the damage is told."""
+
+    class Notes(QuietProgress):
+        def __init__(self):
+            self.notes = []
+
+        def note(self, text):
+            self.notes.append(text)
+
+    folder = tmp_path / "run"
+    tiny_run.train(folder, steps=1)
+    file = folder / "episodes" / "step-000001.jsonl"
+    file.write_text("garbage\n" + file.read_text())
+    progress = Notes()
+    summary, _ = tiny_run.train(folder, steps=2, resume=True, progress=progress)
+    assert summary.last_step == 2
+    assert summary.report is None
+    assert any("no report was written" in note for note in progress.notes)
+
+
+def test_resuming_tied_weights_raises_no_alarm(tmp_path, caplog):
+    tiny_run.train(tmp_path / "run", steps=1)
+    tiny_run.train(tmp_path / "run", steps=2, resume=True)
+    assert "missing keys" not in caplog.text

@@ -89,12 +89,14 @@ def test_closing_twice_is_closing_once(loop):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_only_sets_the_flag_and_a_second_one_changes_nothing(number):
     handler = signal.getsignal(number)
-    with StopFlag() as stop:
+    noticed = []
+    with StopFlag(lambda: noticed.append(1)) as stop:
         assert not stop.requested()
         os.kill(os.getpid(), number)
         os.kill(os.getpid(), signal.SIGTERM)
         assert stop.requested()
         assert stop.signal == number
+        assert noticed == [1]
     assert signal.getsignal(number) is handler
 
 

@@ -319,6 +319,12 @@ class DialogueGRPOTrainer(GRPOTrainer):
             skipped_update=not count,
         )
 
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        """Tied weights are stored once: that their second name is absent is no news."""
+        tied = set(self.model._tied_weights_keys or ())
+        if set(load_result.missing_keys) - tied or load_result.unexpected_keys:
+            super()._issue_warnings_after_load(load_result)
+
     def floating_point_ops(self, inputs: Any) -> int:
         """Not counted: the batch that transformers would count is empty here."""
         return 0

@@ -1,5 +1,6 @@
 """What a run shows while it works: a live line, and one summary line a step. All on stderr."""
 
+import os
 import time
 from collections.abc import Mapping
 from types import TracebackType
@@ -40,6 +41,10 @@ class Progress(Protocol):
         """Something worth a line of its own."""
         ...
 
+    def stopping(self) -> None:
+        """A stop was asked for. Called from a signal handler: no locks, no rich."""
+        ...
+
     def step_begins(self, step: int, steps: int, episodes: int) -> None: ...
 
     def phase(self, name: str, units: int | None = None) -> None:
@@ -57,6 +62,9 @@ class Progress(Protocol):
     def step_ends(self, row: Mapping[str, Any], steps: int) -> None: ...
 
 
+STOPPING = b"stopping: waiting for what can't be left half-done, then saving\n"
+
+
 class QuietProgress:
     """Shows nothing; the base for listeners that want some of it."""
 
@@ -72,6 +80,8 @@ class QuietProgress:
         return None
 
     def note(self, text: str) -> None: ...
+
+    def stopping(self) -> None: ...
 
     def step_begins(self, step: int, steps: int, episodes: int) -> None: ...
 
@@ -127,6 +137,9 @@ class ConsoleProgress(QuietProgress):
     def note(self, text: str) -> None:
         self._spoke_at = time.monotonic()
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def stopping(self) -> None:
+        os.write(2, STOPPING)
 
     def step_begins(self, step: int, steps: int, episodes: int) -> None:
         if self._begun_at is None:

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType, TracebackType
 
 
@@ -15,8 +16,10 @@ class StopFlag:
 
     SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-    def __init__(self) -> None:
+    def __init__(self, notice: Callable[[], None] = lambda: None) -> None:
+        """`notice` is called from the signal handler at the first signal."""
         self.signal: int | None = None
+        self._notice = notice
         self._previous: dict[int, object] = {}
 
     def requested(self) -> bool:
@@ -25,6 +28,7 @@ class StopFlag:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.signal is None:
             self.signal = number
+            self._notice()
 
     def __enter__(self) -> "StopFlag":
         if threading.current_thread() is threading.main_thread():

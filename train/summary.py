@@ -34,7 +34,9 @@ class Summary(Record):
         if not figures and self.stopped:
             return ["stopped on request before a step was finished"]
         if not figures:
-            return [f"nothing left to do: {self.run_dir} has all of its {self.steps} steps"]
+            return [
+                f"nothing left to do: {self.run_dir} has {self.last_step} of {self.steps} steps"
+            ]
         seconds = ", ".join(f"{name} {value:.0f} s" for name, value in self.seconds.items())
         return [
             f"steps {self.first_step}–{self.last_step} of {self.steps}"

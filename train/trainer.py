@@ -86,7 +86,7 @@ class Trainer:
             check_models(self.config)
         store = self._open_store(resume, overwrite)
         loop = EngineLoop()
-        with StopFlag() as stop, self.progress:
+        with StopFlag(self.progress.stopping) as stop, self.progress:
             try:
                 return self._train(store, loop, stop, resume)
             finally:
@@ -121,7 +121,7 @@ class Trainer:
         first = steps.restore() + 1 if resume else 1
         stopped = steps.run(first)
         self.progress.phase("reporting")
-        report = Run(self._folder).report()
+        report = self._report()
         checkpoints = whole_checkpoints(store.checkpoints)
         return Summary(
             run_dir=str(self._folder),
@@ -130,11 +130,19 @@ class Trainer:
             steps=self.config.train.steps,
             stopped=stopped,
             checkpoint=str(checkpoints[max(checkpoints)]) if checkpoints else None,
-            report=str(report),
+            report=report,
             figures=summarise_steps(steps.rows),
             seconds=steps.seconds(),
             peak_memory_gib=peak_memory_gib(),
         )
+
+    def _report(self) -> str | None:
+        """Write the report; a run that is trained and saved does not fail for the lack of it."""
+        try:
+            return str(Run(self._folder).report())
+        except RunError as error:
+            self.progress.note(f"no report was written: {error}")
+            return None
 
     def _load(self, store: RunStore, loop: EngineLoop, stop: StopFlag) -> "_Steps":
         self.progress.phase("loading")

@@ -1,11 +1,14 @@
 """The `deliberation` command: puts the commands together and turns errors into one sentence."""
 
 import logging
+import signal
 import sys
+from types import FrameType
 
 import typer
 
 from deliberation.cli import configs, doctor, report, show, talk, train
+from deliberation.cli.output import INTERRUPTED
 from deliberation.errors import UserError
 
 app = typer.Typer(
@@ -32,6 +35,7 @@ def main() -> None:
     Exit codes: 0 done; 1 `doctor` found a problem; 2 something the user can put right, said in one
     sentence on stderr; 130 stopped by Ctrl-C or SIGTERM.
     """
+    signal.signal(signal.SIGTERM, _interrupt)
     logging.basicConfig(
         level=logging.WARNING, stream=sys.stderr, format="%(levelname)s: %(message)s"
     )
@@ -40,6 +44,14 @@ def main() -> None:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """SIGTERM is a Ctrl-C from a scheduler. Training takes both over while it runs."""
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from deliberation.cli.output import Json, example, figures, out
+from deliberation.errors import ConfigError
 
 
 def register(app: typer.Typer) -> None:
@@ -37,6 +38,10 @@ def report(
     """
     from deliberation import Run
 
+    if output is not None and (output.is_dir() or not output.parent.is_dir()):
+        raise ConfigError(
+            f'--output "{output}" is not a file in a folder that exists; name another file.'
+        )
     with figures(as_json) as found:
         path = Run(run).report(output)
         found["report"] = str(path)

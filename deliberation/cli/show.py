@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from deliberation.cli.output import Json, example, figures, out
+from deliberation.errors import ConfigError
 from deliberation.tables import Column, FittedTable
 from deliberation.wording import end_words, number, signed
 
@@ -81,6 +82,9 @@ def _show_episode(episode: "Episode", found: dict[str, Any], as_json: bool) -> N
 def _show_run(run: "Run", step: int | None, found: dict[str, Any], as_json: bool) -> None:
     from deliberation import render_run
 
+    if step is not None and step not in run.steps():
+        there = ", ".join(map(str, run.steps())) or "none yet"
+        raise ConfigError(f"{run.dir}: there is no step {step}; there are: {there}.")
     rows = [row for row in run.metrics() if step is None or row["step"] == step]
     dialogues = [_dialogue(episode) for episode in run.episodes(step)]
     checkpoints = {str(number): str(path) for number, path in run.checkpoints().items()}
