@@ -321,7 +321,7 @@ class DialogueGRPOTrainer(GRPOTrainer):
 
     def _issue_warnings_after_load(self, load_result: Any) -> None:
         """Tied weights are stored once: that their second name is absent is no news."""
-        tied = set(self.model._tied_weights_keys or ())
+        tied: set[str] = set(getattr(self.model, "_tied_weights_keys", None) or ())
         if set(load_result.missing_keys) - tied or load_result.unexpected_keys:
             super()._issue_warnings_after_load(load_result)
 
