@@ -268,15 +268,47 @@ class TestWhatIsNotThere:
             assert f'--output "{output}" is not a file in a folder that exists' in done.stderr
 
 
-def test_a_signal_before_anything_began_ends_without_a_traceback(place: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_before_anything_began_ends_without_a_traceback(
+    place: Path, number: signal.Signals
+) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "deliberation.cli.main", "train", "quickstart", "--dry-run"],
         cwd=place,
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(1.5)  # past the command line, in the middle of the heavy imports
-    process.terminate()
+    _wait_until_it_catches_signals(process.pid)
+    time.sleep(0.5)  # past the command line, in the middle of the heavy imports
+    process.send_signal(number)
     _, told = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in told
+
+
+def _wait_until_it_catches_signals(pid: int) -> None:
+    """Returns once the process has a SIGTERM handler, which is set before anything heavy."""
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():  # no Linux: a guess
+        time.sleep(1)
+        return
+    for _ in range(600):
+        caught = next(x for x in status.read_text().splitlines() if x.startswith("SigCgt:"))
+        if int(caught.split()[1], 16) & 1 << signal.SIGTERM - 1:
+            return
+        time.sleep(0.05)
+    raise AssertionError("the command never caught SIGTERM")
+
+
+def test_a_signal_inside_executed_text_ends_with_130_too() -> None:
+    """Imports execute text (dataclasses, named tuples), and CPython marks what passes there."""
+    program = (
+        "import os, signal, sys\n"
+        "from deliberation.cli import main\n"
+        "def app(prog_name):\n"
+        "    exec('os.kill(os.getpid(), signal.SIGTERM)')\n"
+        "main.app = app\n"
+        "main.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "Interrupted.\n")

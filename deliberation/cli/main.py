@@ -35,6 +35,7 @@ def main() -> None:
     Exit codes: 0 done; 1 `doctor` found a problem; 2 something the user can put right, said in one
     sentence on stderr; 130 stopped by Ctrl-C or SIGTERM.
     """
+    signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
     logging.basicConfig(
         level=logging.WARNING, stream=sys.stderr, format="%(levelname)s: %(message)s"
@@ -49,9 +50,17 @@ def main() -> None:
         sys.exit(INTERRUPTED)
 
 
+class _Interrupted(KeyboardInterrupt):
+    """A Ctrl-C of ours.
+
+    A plain KeyboardInterrupt that passes through `exec(text)`, as in an import that makes a
+    dataclass, leaves a mark in CPython: the process then dies by SIGINT whatever exit code is set.
+    """
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
     """SIGTERM is a Ctrl-C from a scheduler. Training takes both over while it runs."""
-    raise KeyboardInterrupt
+    raise _Interrupted
 
 
 if __name__ == "__main__":
