@@ -20,7 +20,7 @@ from deliberation.judging import AgreementJudge
 from deliberation.models import load_model, open_renderer, parse_model
 from deliberation.samplers import SampleRequest
 from deliberation.samplers.transformers import TransformersSampler
-from deliberation.scenario import draw_scenario
+from deliberation.schedule import draw_scenario
 
 TEMPERATURE = 0.5
 

@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deliberation.api import load_config as load_config
+    from deliberation.dilemmas import ConflictTask as ConflictTask
     from deliberation.dilemmas import Dilemma as Dilemma
     from deliberation.dilemmas import DilemmaSet as DilemmaSet
+    from deliberation.dilemmas import OpenEndedTask as OpenEndedTask
+    from deliberation.dilemmas import TaskSet as TaskSet
+    from deliberation.dilemmas import load_conflict_tasks as load_conflict_tasks
     from deliberation.dilemmas import load_dilemmas as load_dilemmas
+    from deliberation.dilemmas import load_open_ended as load_open_ended
     from deliberation.doctor import Finding as Finding
     from deliberation.doctor import examine as examine
     from deliberation.engine import Environment as Environment
@@ -25,6 +30,8 @@ if TYPE_CHECKING:
     from deliberation.environments import DilemmaRules as DilemmaRules
     from deliberation.environments import EnvironmentSetup as EnvironmentSetup
     from deliberation.environments import ScenarioSource as ScenarioSource
+    from deliberation.environments.dilemmas import configured_dilemmas as configured_dilemmas
+    from deliberation.environments.dilemmas import configured_personas as configured_personas
     from deliberation.environments.dilemmas import dilemma_rules as dilemma_rules
     from deliberation.episode import AgreementVerdict as AgreementVerdict
     from deliberation.episode import Episode as Episode
@@ -53,7 +60,8 @@ if TYPE_CHECKING:
     from deliberation.personas import load_personas as load_personas
     from deliberation.run import Run as Run
     from deliberation.scenario import Scenario as Scenario
-    from deliberation.scenario import draw_scenario as draw_scenario
+    from deliberation.schedule import PlayedGroup as PlayedGroup
+    from deliberation.schedule import draw_scenario as draw_scenario
     from deliberation.schema import KeyRow as KeyRow
     from deliberation.seats import PersonSeat as PersonSeat
     from deliberation.seats import open_seat as open_seat
@@ -76,6 +84,7 @@ _HOMES = {
     "AgreementJudge": "deliberation.judging",
     "AgreementVerdict": "deliberation.episode",
     "ConsoleProgress": "deliberation.train.progress",
+    "ConflictTask": "deliberation.dilemmas",
     "Dilemma": "deliberation.dilemmas",
     "DilemmaEnvironment": "deliberation.environments",
     "DilemmaRules": "deliberation.environments",
@@ -93,12 +102,14 @@ _HOMES = {
     "Message": "deliberation.episode",
     "Missing": "deliberation.episode",
     "Move": "deliberation.engine",
+    "OpenEndedTask": "deliberation.dilemmas",
     "Outcome": "deliberation.episode",
     "PersonSeat": "deliberation.seats",
     "Persona": "deliberation.personas",
     "PersonaPair": "deliberation.personas",
     "PersonaSet": "deliberation.personas",
     "Phase": "deliberation.episode",
+    "PlayedGroup": "deliberation.schedule",
     "Progress": "deliberation.train.progress",
     "Reaction": "deliberation.engine",
     "ResolutionCase": "deliberation.judging",
@@ -114,17 +125,22 @@ _HOMES = {
     "StopReason": "deliberation.episode",
     "Summary": "deliberation.train.summary",
     "Trainer": "deliberation.train",
+    "TaskSet": "deliberation.dilemmas",
     "TrainingConfig": "deliberation.train",
     "Transcript": "deliberation.judging",
     "Turn": "deliberation.episode",
     "UserError": "deliberation.errors",
     "Utterance": "deliberation.judging",
+    "configured_dilemmas": "deliberation.environments.dilemmas",
+    "configured_personas": "deliberation.environments.dilemmas",
     "describe_keys": "deliberation.settings",
     "dilemma_rules": "deliberation.environments.dilemmas",
-    "draw_scenario": "deliberation.scenario",
+    "draw_scenario": "deliberation.schedule",
     "examine": "deliberation.doctor",
     "load_config": "deliberation.api",
+    "load_conflict_tasks": "deliberation.dilemmas",
     "load_dilemmas": "deliberation.dilemmas",
+    "load_open_ended": "deliberation.dilemmas",
     "load_personas": "deliberation.personas",
     "open_seat": "deliberation.seats",
     "packaged_configs": "deliberation.settings",

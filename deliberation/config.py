@@ -87,6 +87,17 @@ class OpensOption(StrEnum):
     alternate = "alternate"
 
 
+class LanguageOption(StrEnum):
+    en = "en"
+    ko = "ko"
+    ja = "ja"
+
+
+class OrderOption(StrEnum):
+    random = "random"
+    spread = "spread"
+
+
 class DtypeOption(StrEnum):
     float32 = "float32"
     bfloat16 = "bfloat16"
@@ -129,6 +140,14 @@ class ProtocolConfig:
         "`dilemma`, the name of an installed `deliberation.environments` entry point, or "
         "`module:Name`.",
         "dilemma",
+    )
+    language: LanguageOption = key(
+        "Language of the prompts, and of the packaged dilemmas and personas.", LanguageOption.en
+    )
+    prompts: str | None = key(
+        "A folder with prompt templates of your own (see docs/data.md); null for the packaged ones "
+        "in the protocol's language.",
+        None,
     )
     max_turns: int = key(
         "Most turns of both seats together. The paper says 7 and leaves open whether turns or "
@@ -200,9 +219,52 @@ class SamplingConfig:
 
 
 @dataclass
+class ColumnsConfig:
+    """Where a field of a dilemma stands in a user's table; null: under its own name."""
+
+    id: str | None = key("Column that holds the dilemma's id.", None)
+    situation: str | None = key("Column that holds the situation.", None)
+    question: str | None = key("Column that holds the question.", None)
+    title: str | None = key("Column that holds the title.", None)
+    dilemma_class: str | None = key("Column that holds the class.", None)
+    domain: str | None = key("Column that holds the domain.", None)
+    stakeholders: str | None = key("Column that holds the stakeholders.", None)
+    values: str | None = key("Column that holds the two values in tension.", None)
+    constraints: str | None = key("Column that holds the constraints.", None)
+
+    def mapping(self) -> dict[str, str]:
+        """Field as it stands in files → column, for those that are set."""
+        named = {name.removeprefix("dilemma_"): value for name, value in vars(self).items()}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+@dataclass
 class DataConfig:
-    dilemmas: str | None = key("A JSONL file of dilemmas; null for the packaged set.", None)
-    personas: str | None = key("A YAML file of persona pairs; null for the packaged set.", None)
+    dilemmas: str | None = key(
+        "A JSONL, CSV or TSV file of dilemmas, or `hf:ID[@REV][#SPLIT]` for a dataset of the "
+        "`datasets` library (also a folder); null for the packaged set in the protocol's language.",
+        None,
+    )
+    personas: str | None = key(
+        "A YAML file of persona pairs; null for the packaged set in the protocol's language.", None
+    )
+    columns: ColumnsConfig = field(default_factory=ColumnsConfig)
+    classes: list[str] = key("Train on dilemmas of these classes only; empty for all.", [])
+    domains: list[str] = key("Train on dilemmas of these domains only; empty for all.", [])
+    values: list[str] = key(
+        "Train on dilemmas with one of these values in tension; empty for all.", []
+    )
+    held_out: float = key(
+        "Share of the dilemmas that training never draws, chosen by a hash of their ids.",
+        0.0,
+        at_least=0,
+        at_most=0.99,
+    )
+    order: OrderOption = key(
+        "Order of a pass: `random`, or `spread` to begin later passes with the dilemmas whose "
+        "groups differed most in reward when last played.",
+        OrderOption.random,
+    )
 
 
 @dataclass

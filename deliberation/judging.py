@@ -18,6 +18,7 @@ class Transcript(Record):
     """What is asked about: the matter and all that was said on it so far, oldest first."""
 
     title: str
+    """Empty where the dilemma has none, as `question` is."""
     situation: str
     question: str
     utterances: tuple[Utterance, ...]

@@ -43,32 +43,75 @@ class Stakeholder(BaseModel):
     loses: Text
 
 
-class Dilemma(BaseModel):
-    """A situation, the question that it puts, who is affected and what may not be wished away.
-
-    `values` are the two goods in tension, by name from `VALUES`. `constraints` are facts that any
-    resolution must respect. In files and in `model_dump(by_alias=True)` the class is called
-    `class`; both names are accepted as input. Extra keys are an error here; the loader removes
-    them with a warning first.
-    """
+class Entry(BaseModel):
+    """A row of a data file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: Text
-    dilemma_class: DilemmaClass = Field(
-        validation_alias=AliasChoices("class", "dilemma_class"), serialization_alias="class"
+
+
+class Provenance(BaseModel):
+    """How a dilemma that a model wrote came about."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: Text
+    """The model as its server names it."""
+    prompt_sha256: Text
+    """Of the template that asked for it."""
+    created: Text
+    """UTC date and time, ISO 8601."""
+    request: Text
+    """What was asked for: class, domain and attempt."""
+
+
+class Dilemma(Entry):
+    """A situation, the question that it puts, who is affected and what may not be wished away.
+
+    Only `id` and `situation` must be there, so that anybody's rows can be used as they are; what a
+    row lacks is None or empty, and the prompts leave it out. `values` are the two goods in tension,
+    by name from `VALUES`. `constraints` are facts that any resolution must respect. In files and in
+    `model_dump(by_alias=True)` the class is called `class`; both names are accepted as input. Extra
+    keys are an error here; the loader removes them with a warning first.
+    """
+
+    dilemma_class: DilemmaClass | None = Field(
+        default=None,
+        validation_alias=AliasChoices("class", "dilemma_class"),
+        serialization_alias="class",
     )
-    domain: Text
-    title: Text
+    domain: Text | None = None
+    title: Text | None = None
     situation: Text
-    question: Text
-    stakeholders: Annotated[tuple[Stakeholder, ...], Field(min_length=2)]
-    values: tuple[ValueName, ValueName]
-    constraints: Annotated[tuple[Text, ...], Field(min_length=1)]
+    question: Text | None = None
+    stakeholders: tuple[Stakeholder, ...] = ()
+    values: tuple[ValueName, ...] = ()
+    constraints: tuple[Text, ...] = ()
+    provenance: Provenance | None = None
 
     @field_validator("values")
     @classmethod
-    def _two_different_values(cls, values: tuple[str, str]) -> tuple[str, str]:
-        if values[0] == values[1]:
+    def _two_different_values(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        if values and len(values) != 2:
+            raise ValueError(f"names {len(values)} values; name the two goods in tension, or none")
+        if values and values[0] == values[1]:
             raise ValueError(f'both values are "{values[0]}"; name two different ones')
         return values
+
+    def lacks(self) -> tuple[str, ...]:
+        """The fields that a complete dilemma has and this one does not, as they stand in files.
+
+        Complete: class, domain, title, question, two stakeholders or more, two values, and a
+        constraint, as in the packaged sets.
+        """
+        full = {
+            "class": self.dilemma_class,
+            "domain": self.domain,
+            "title": self.title,
+            "question": self.question,
+            "stakeholders": len(self.stakeholders) >= 2,
+            "values": self.values,
+            "constraints": self.constraints,
+        }
+        return tuple(name for name, value in full.items() if not value)

@@ -12,6 +12,7 @@ Train on it, from the folder that this file lies in:
 
 import asyncio
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deliberation import (
@@ -24,6 +25,7 @@ from deliberation import (
     Outcome,
     PersonSeat,
     Phase,
+    PlayedGroup,
     Reaction,
     Sampling,
     play,
@@ -108,7 +110,16 @@ class TenCoins:
     def __init__(self, setup: EnvironmentSetup) -> None:
         self.setup = setup
 
-    def draw(self, *, seed: int, step: int, slot: int, slots: int, attempt: int) -> Draw:
+    def draw(
+        self,
+        *,
+        seed: int,
+        step: int,
+        slot: int,
+        slots: int,
+        attempt: int,
+        history: Sequence[PlayedGroup],
+    ) -> Draw:
         """A pure function of its arguments, so that a resumed run plays the same scenarios."""
         return Draw("policy" if (seed + step + slot + attempt) % 2 else "partner")
 

@@ -77,7 +77,7 @@ def test_dilemmas_are_frozen(tmp_path: Path) -> None:
 
 def test_a_dilemma_survives_being_dumped_and_read(tmp_path: Path) -> None:
     dilemma = load_dilemmas(write(tmp_path, row())).by_id("d1")
-    dumped = dilemma.model_dump(mode="json", by_alias=True)
+    dumped = dilemma.model_dump(mode="json", by_alias=True, exclude_none=True)
     assert dumped == row()
     assert Dilemma.model_validate(dumped) == dilemma
 
@@ -123,7 +123,7 @@ def test_the_hash_follows_content_and_order_only(tmp_path: Path) -> None:
 
 SOUND = row("sound")
 EMPTY = row("empty", constraints=[])
-LACKING = row("lacking", constraints=...)
+LACKING = row("lacking", situation=...)
 NOTED = row("noted", note="mine")
 
 
@@ -133,17 +133,18 @@ def test_an_absent_field_is_reported_the_same_in_any_row_order(
 ) -> None:
     """B91."""
     line = order.index(LACKING) + 1
-    assert refusal(write(tmp_path, *order)) == f'{line}: field "constraints" is absent; add it.'
+    assert refusal(write(tmp_path, *order)) == f'{line}: field "situation" is absent; add it.'
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations([SOUND, EMPTY, NOTED])))
-def test_an_empty_list_is_reported_the_same_in_any_row_order(
+def test_an_empty_list_loads_the_same_in_any_row_order(
     tmp_path: Path, order: tuple[dict[str, Any], ...]
 ) -> None:
     """B91."""
-    line = order.index(EMPTY) + 1
-    expected = f'{line}: field "constraints" has 0 entries; give at least 1.'
-    assert refusal(write(tmp_path, *order)) == expected
+    loaded = load_dilemmas(write(tmp_path, *order))
+    assert loaded.by_id("empty").constraints == ()
+    assert loaded.by_id("empty").lacks() == ("constraints",)
+    assert loaded.by_id("sound").constraints == tuple(SOUND["constraints"])
 
 
 def test_extra_keys_are_ignored_with_one_warning_each_in_any_row_order(
@@ -170,7 +171,7 @@ def test_extra_keys_are_ignored_with_one_warning_each_in_any_row_order(
 def test_a_shared_id_is_refused_with_both_lines(tmp_path: Path) -> None:
     """B92."""
     path = write(tmp_path, row("d1"), row("d2"), row("d1", title="Another"))
-    message = '3: id "d1" is already taken by line 1; give each dilemma an id of its own.'
+    message = '3: id "d1" is already taken by line 1; give each its own id.'
     assert refusal(path) == message
 
 
@@ -208,21 +209,16 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     ("changes", "expected"),
     [
         ({"class": "work"}, "field \"class\" is 'work'; write 'professional', 'interpersonal' or"),
-        ({"class": ...}, 'field "class" is absent; add it.'),
-        ({"title": None}, 'field "title" must be text, not null; write its text.'),
+        ({"situation": None}, 'field "situation" must be text, not null; write its text.'),
         ({"title": " "}, 'field "title" is empty'),
         ({"title": "\ud83d"}, "half of a surrogate pair"),
-        ({"values": ["beauty"]}, 'field "values" lacks its entry number 2; add it.'),
-        ({"values": ["beauty", "joy", "rest"]}, 'field "values" has too many entries; give at'),
+        ({"values": ["beauty"]}, 'field "values": names 1 values; name the two goods in tension'),
+        ({"values": ["beauty", "joy", "rest"]}, 'field "values": names 3 values; name the two'),
         ({"values": ["beauty", "beauty"]}, 'field "values": both values are "beauty"; name two'),
         ({"values": ["beauty", "fairnes"]}, '"fairnes" is not in the list of values; write "fairn'),
         ({"values": ["beauty", "xyz"]}, "take one of those in dilemmas/values.py."),
         ({"stakeholders": "all"}, 'field "stakeholders" must be a list, not text'),
         ({"stakeholders": ["a", "b"]}, 'field "stakeholders[0]" must be an object'),
-        (
-            {"stakeholders": [{"name": "one", "gains": "a", "loses": "b"}]},
-            'field "stakeholders" has 1 entries; give at least 2.',
-        ),
         (
             {"stakeholders": [row()["stakeholders"][0], {"name": "two", "gains": "a"}]},
             'field "stakeholders[1].loses" is absent; add it.',

@@ -20,7 +20,7 @@ from deliberation.episode import (
     Turn,
 )
 from deliberation.personas import load_personas
-from deliberation.scenario import Scenario, draw_scenario
+from deliberation.scenario import Scenario
 from tests.helpers.bargaining import Bargaining
 from tests.helpers.scripted import ScriptedJudge, ScriptedSeat, generation
 
@@ -267,40 +267,3 @@ def test_an_outcome_has_a_reward_or_a_reason_and_never_both():
 def test_an_episode_survives_being_written_and_read():
     episode, *_ = deliberate(["월세는 90만원으로 합시다 🙂", "r"], ["deal"])
     assert Episode.model_validate_json(episode.model_dump_json()) == episode
-
-
-def test_each_dilemma_comes_once_in_a_pass_and_a_pass_is_repeatable():
-    """B96."""
-    dilemmas, pairs = load_dilemmas().dilemmas[:6], load_personas().pairs
-
-    def ids(seed: int, steps: range) -> list[str]:
-        return [
-            draw_scenario(dilemmas, pairs, seed=seed, step=step, slot=slot, slots=2).dilemma.id
-            for step in steps
-            for slot in range(2)
-        ]
-
-    one_pass = ids(0, range(1, 4))
-    assert sorted(one_pass) == sorted(dilemma.id for dilemma in dilemmas)
-    assert ids(0, range(2, 4)) == one_pass[2:]
-    assert ids(0, range(4, 7)) != one_pass
-    assert ids(1, range(1, 4)) != one_pass
-
-
-def test_a_further_attempt_keeps_the_dilemma_and_changes_who_sits_where():
-    dilemmas, pairs = load_dilemmas().dilemmas, load_personas().pairs
-    drawn = [
-        draw_scenario(dilemmas, pairs, seed=0, step=3, slot=1, slots=2, attempt=attempt)
-        for attempt in range(2 * len(pairs))
-    ]
-    assert len({scenario.dilemma.id for scenario in drawn}) == 1
-    assert len({scenario.id for scenario in drawn}) == len(drawn)
-
-
-def test_who_opens_alternates_between_scenarios():
-    dilemmas, pairs = load_dilemmas().dilemmas, load_personas().pairs
-    openers = [
-        draw_scenario(dilemmas, pairs, seed=0, step=step, slot=0, slots=1, opens="alternate").opens
-        for step in range(1, 61)
-    ]
-    assert 15 < openers.count("partner") < 45

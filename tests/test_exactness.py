@@ -28,7 +28,8 @@ from deliberation.judging import ResolutionCase, Transcript
 from deliberation.models import load_model, open_renderer, parse_model
 from deliberation.personas import load_personas
 from deliberation.samplers.transformers import TransformersSampler
-from deliberation.scenario import Scenario, draw_scenario
+from deliberation.scenario import Scenario
+from deliberation.schedule import draw_scenario
 from deliberation.seats import ModelSeat
 from deliberation.train.rows import TrainingRow, episode_rows
 

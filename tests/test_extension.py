@@ -58,7 +58,7 @@ class Splitting:
     def __init__(self, setup: EnvironmentSetup):
         self.setup = setup
 
-    def draw(self, *, seed, step, slot, slots, attempt):
+    def draw(self, *, seed, step, slot, slots, attempt, history):
         return Draw(f"coins-{slot}")
 
     def open(self, scenario):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from deliberation.episode import Episode
+from deliberation.schedule import PlayedGroup
 
 SPREAD_FLOOR = 1e-4
 """Added to the standard deviation, as in TRL: a tiny spread makes no huge advantage."""
@@ -95,9 +96,7 @@ def episode_advantages(episodes: Iterable[Episode]) -> StepAdvantages:
         ValueError: an episode was given twice.
     """
     episodes = tuple(episodes)
-    groups: dict[tuple[int, int, int], list[Episode]] = defaultdict(list)
-    for episode in episodes:
-        groups[episode.spec.group].append(episode)
+    groups = _groups(episodes)
     by_id: dict[str, float | None] = {}
     dropped = zero_spread = 0
     for members in groups.values():
@@ -119,3 +118,21 @@ def episode_advantages(episodes: Iterable[Episode]) -> StepAdvantages:
         tuple(episode.model_copy(update={"advantage": by_id[episode.id]}) for episode in episodes),
         counts,
     )
+
+
+def group_spreads(step: int, episodes: Iterable[Episode]) -> list[PlayedGroup]:
+    """What the schedule needs to know of the groups of a step, by slot and attempt."""
+    spreads = []
+    for (_, slot, attempt), members in sorted(_groups(episodes).items()):
+        rewards = [member.outcome.reward for member in members]
+        values = [reward for reward in rewards if present(reward)]
+        spread = standard_deviation(values) if len(values) >= SMALLEST_GROUP else None
+        spreads.append(PlayedGroup(step=step, slot=slot, attempt=attempt, spread=spread))
+    return spreads
+
+
+def _groups(episodes: Iterable[Episode]) -> dict[tuple[int, int, int], list[Episode]]:
+    groups: dict[tuple[int, int, int], list[Episode]] = defaultdict(list)
+    for episode in episodes:
+        groups[episode.spec.group].append(episode)
+    return groups

@@ -7,6 +7,7 @@ from enum import StrEnum
 from deliberation.config import (
     AboutConfig,
     DataConfig,
+    LanguageOption,
     PartnerConfig,
     PolicyConfig,
     Problem,
@@ -97,4 +98,12 @@ class TrainingConfig:
                 "sampling.negotiation.temperature",
                 "is 0: greedy dialogues of a group are all the same and teach nothing; "
                 "set it above 0",
+            )
+        language = self.protocol.language
+        dilemmas = self.protocol.environment == "dilemma"
+        if dilemmas and language != LanguageOption.en and self.judge.model == "embedded":
+            yield Problem(
+                "protocol.language",
+                f"is {language} but the embedded judge reads English only; set judge.model to "
+                "another judge",
             )

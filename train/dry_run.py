@@ -112,7 +112,7 @@ def dry_run(config: TrainingConfig, judge: dict[str, Any]) -> DryRun:
     setup = EnvironmentSetup(config.protocol, config.sampling, config.data, _MadeUpJudge())
     source = open_scenarios(config.protocol.environment, setup)
     slots, group = config.train.scenarios_per_step, config.train.group_size
-    scenario = source.draw(seed=config.run.seed, step=1, slot=0, slots=slots, attempt=0)
+    scenario = source.draw(seed=config.run.seed, step=1, slot=0, slots=slots, attempt=0, history=())
     episode = _made_up_episode(config, renderer, scenario.id, source.open(scenario))
     rows, _ = episode_rows(episode, advantage=1.0)
     episodes = slots * group

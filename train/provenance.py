@@ -11,7 +11,6 @@ from omegaconf import OmegaConf
 
 from deliberation.environments import ScenarioSource
 from deliberation.errors import RunError
-from deliberation.prompts import prompts_hash
 
 from .config import TrainingConfig
 from .setup import Policy
@@ -38,7 +37,6 @@ def provenance(policy: Policy, scenarios: ScenarioSource, judge: dict[str, Any])
         "policy": policy.name,
         "judge": judge,
         "data": scenarios.fingerprint(),
-        "prompts_sha256": prompts_hash(),
         "chat_template_sha256": policy.renderer.template_hash,
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in PACKAGES},

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from deliberation.engine import RewardFunction, Seat, TurnListener, play
 from deliberation.environments import ScenarioSource
 from deliberation.episode import Episode, EpisodeSpec
+from deliberation.schedule import PlayedGroup
 from deliberation.store import RunStore
 
 from .partner import PartnerOf
@@ -27,6 +28,8 @@ class Rollout:
     slots: int
     """Scenarios, hence groups, in a step."""
     group_size: int
+    history: list[PlayedGroup] = field(default_factory=list)
+    """Groups of the steps that are finished; grows as the run goes on."""
     reward: RewardFunction | None = None
     on_turn: TurnListener | None = None
     on_episode: EpisodeListener | None = None
@@ -36,7 +39,12 @@ class Rollout:
         planned = []
         for slot in range(self.slots):
             scenario = self.scenarios.draw(
-                seed=self.seed, step=step, slot=slot, slots=self.slots, attempt=0
+                seed=self.seed,
+                step=step,
+                slot=slot,
+                slots=self.slots,
+                attempt=0,
+                history=self.history,
             )
             for index in range(self.group_size):
                 spec = EpisodeSpec(

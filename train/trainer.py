@@ -16,12 +16,13 @@ from deliberation.errors import RunError
 from deliberation.faults import fault_point
 from deliberation.quiet import quiet_loading
 from deliberation.run import Run
+from deliberation.schedule import PlayedGroup
 from deliberation.settings import check
 from deliberation.store import RunStore
 from deliberation.worker import EngineLoop, StopRequested, busy_seconds
 
 from ..judge import Judge
-from .advantage import episode_advantages
+from .advantage import episode_advantages, group_spreads
 from .checkpoint import rotate, save_checkpoint
 from .config import TrainingConfig
 from .dry_run import DryRun, dry_run
@@ -210,6 +211,8 @@ class _Steps:
         self.saved = 0
         """Step of the newest checkpoint."""
         self.rows: list[dict[str, Any]] = []
+        self._groups: list[PlayedGroup] = []
+        """Of the step in progress."""
         self._totals: defaultdict[str, float] = defaultdict(float)
         self._episodes: Sequence[Episode] = ()
 
@@ -229,6 +232,9 @@ class _Steps:
         else:
             moved = self.store.abandon_after(step)
         self.store.rewind_metrics(step)
+        for row in Run(self.store.dir).metrics():
+            groups = row["group_spreads"]
+            self.rollout.history.extend(PlayedGroup(step=row["step"], **group) for group in groups)
         self.progress.note(
             f"resuming after step {step}"
             + (f", {len(kept)} recorded dialogues of step {step + 1} kept" if kept else "")
@@ -269,6 +275,7 @@ class _Steps:
             self._played = time.perf_counter()
         advantages = episode_advantages(self._episodes)
         self._episodes = advantages.episodes
+        self._groups = group_spreads(step, self._episodes)
         rows = step_rows(self._episodes)
         self._counts = {**advantages.counts.figures(), **rows.figures()}
         # What the sampler keeps of prompts is of no use once the weights change.
@@ -284,6 +291,7 @@ class _Steps:
 
     def _on_step_end(self, step: int, update: UpdateFigures) -> None:
         self.done = step
+        self.rollout.history.extend(self._groups)
         row = self._metrics_row(step, update, time.perf_counter())
         for name, value in row["seconds"].items():
             if name != "total":
@@ -310,6 +318,7 @@ class _Steps:
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
             **figures,
             **self._counts,
+            "group_spreads": [group.model_dump(exclude={"step"}) for group in self._groups],
             "tokens_per_s": figures["sampled_tokens"] / playing if playing else None,
             **update.figures(),
             "seconds": {

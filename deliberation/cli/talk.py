@@ -262,9 +262,11 @@ class _Person:
 def _introduce(
     scenario: "Scenario", names: "dict[SeatName, str]", judge: str, console: Console
 ) -> None:
-    console.print(scenario.dilemma.title, style="bold", markup=False)
-    console.print(scenario.dilemma.situation, markup=False)
-    console.print(scenario.dilemma.question, markup=False)
+    dilemma = scenario.dilemma
+    console.print(dilemma.title or dilemma.id, style="bold", markup=False)
+    console.print(dilemma.situation, markup=False)
+    if dilemma.question:
+        console.print(dilemma.question, markup=False)
     console.print()
     console.print(f"policy   {scenario.policy.name} ({names['policy']})", markup=False)
     console.print(f"partner  {scenario.partner.name} ({names['partner']})", markup=False)

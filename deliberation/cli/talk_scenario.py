@@ -32,18 +32,7 @@ def typed_dilemma(
     if not (situation and situation.strip() and question and question.strip()):
         raise ConfigError("A dilemma of your own needs both --situation and --question.")
     digest = hashlib.sha256(f"{situation}\n{question}".encode()).hexdigest()[:8]
-    # Not validated: nobody is asked for the stakeholders and constraints that a file must name.
-    return Dilemma.model_construct(
-        id=f"typed-{digest}",
-        dilemma_class="everyday",
-        domain="typed in",
-        title="A dilemma of your own",
-        situation=situation.strip(),
-        question=question.strip(),
-        stakeholders=(),
-        values=("", ""),
-        constraints=(),
-    )
+    return Dilemma(id=f"typed-{digest}", situation=situation, question=question)
 
 
 def choose_scenario(
@@ -55,10 +44,10 @@ def choose_scenario(
     persona_ids: tuple[str | None, str | None],
 ) -> "Scenario":
     """What was chosen; the rest is drawn by the seed, as a training run draws it."""
-    from deliberation import draw_scenario, load_dilemmas, load_personas
+    from deliberation import configured_dilemmas, configured_personas, draw_scenario
 
-    dilemmas = load_dilemmas(settings.data.dilemmas)
-    personas = load_personas(settings.data.personas)
+    dilemmas = configured_dilemmas(settings.data, settings.protocol)
+    personas = configured_personas(settings.data, settings.protocol)
     if dilemma is None and dilemma_id is not None:
         dilemma = dilemmas.by_id(dilemma_id)
     pairs = personas.pairs if pair_id is None else (personas.by_id(pair_id),)

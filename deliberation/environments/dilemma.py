@@ -29,7 +29,7 @@ from deliberation.judging import (
     Transcript,
     Utterance,
 )
-from deliberation.prompts import render_prompt
+from deliberation.prompts import PromptSet, open_prompts
 from deliberation.scenario import Scenario
 
 
@@ -49,6 +49,7 @@ class DilemmaRules:
     """How often in a dialogue a seat that said nothing is asked again."""
     always_resolve: bool = False
     """Write and score a resolution without agreement too, as evaluation does."""
+    prompts: PromptSet = field(default_factory=open_prompts)
 
 
 @dataclass
@@ -90,14 +91,14 @@ class DilemmaEnvironment:
     def observe(self, seat: SeatName) -> list[Message]:
         resolving = self._end is not None
         template = "resolution" if resolving else "negotiation"
-        system = render_prompt(
+        system = self.rules.prompts.render(
             f"{template}.system",
             scenario=self.scenario,
             persona=self.scenario.persona(seat),
             counterpart=self.scenario.persona(other_seat(seat)),
         )
         window = self._said if self.rules.last_turns is None else self._window()
-        matter = render_prompt(
+        matter = self.rules.prompts.render(
             f"{template}.user",
             scenario=self.scenario,
             persona=self.scenario.persona(seat),
@@ -115,7 +116,7 @@ class DilemmaEnvironment:
                 )
             )
         if resolving:
-            instruction = render_prompt(
+            instruction = self.rules.prompts.render(
                 "resolution.instruction",
                 scenario=self.scenario,
                 persona=self.scenario.persona(seat),
@@ -159,9 +160,9 @@ class DilemmaEnvironment:
     def transcript(self) -> Transcript:
         """The matter and what was said, as the judge sees it."""
         return Transcript(
-            title=self.scenario.dilemma.title,
+            title=self.scenario.dilemma.title or "",
             situation=self.scenario.dilemma.situation,
-            question=self.scenario.dilemma.question,
+            question=self.scenario.dilemma.question or "",
             utterances=tuple(
                 Utterance(
                     seat=said.seat,

@@ -1,5 +1,6 @@
 """Where scenarios come from: one source per kind of environment, from here or from outside."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -7,6 +8,7 @@ from deliberation.config import DataConfig, PhaseSamplingConfig, ProtocolConfig,
 from deliberation.engine import Environment
 from deliberation.episode import Phase, Sampling
 from deliberation.judging import AgreementJudge, ResolutionScorer
+from deliberation.schedule import PlayedGroup
 
 
 class JudgeOfBoth(AgreementJudge, ResolutionScorer, Protocol):
@@ -43,9 +45,18 @@ class ScenarioSource(Protocol):
     A class from outside is called with one `EnvironmentSetup`, e.g. `my_package:Bargaining`.
     """
 
-    def draw(self, *, seed: int, step: int, slot: int, slots: int, attempt: int) -> Any:
+    def draw(
+        self,
+        *,
+        seed: int,
+        step: int,
+        slot: int,
+        slots: int,
+        attempt: int,
+        history: Sequence[PlayedGroup],
+    ) -> Any:
         """The scenario of a slot: a pure function of its arguments. Its `id` is a string that is
-        the same in every run that plays it."""
+        the same in every run that plays it. `history` holds the groups of earlier steps."""
         ...
 
     def open(self, scenario: Any) -> Environment:

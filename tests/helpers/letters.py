@@ -5,12 +5,14 @@ the share of its first turn's tokens whose id is 1 modulo 4, and up to 2.5 for t
 turn's whose id is 2 modulo 4. A policy that says anything at random earns a quarter of that.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
 from deliberation.engine import Move, Reaction
 from deliberation.episode import Generation, Message, Outcome, Phase, Sampling, SeatName, StopReason
+from deliberation.schedule import PlayedGroup
 
 TURNS = 5
 MOST = 5.0
@@ -84,7 +86,16 @@ class LettersScenarios:
     first_turn_trained: bool = True
     tokens: int = 3
 
-    def draw(self, *, seed: int, step: int, slot: int, slots: int, attempt: int) -> Draw:
+    def draw(
+        self,
+        *,
+        seed: int,
+        step: int,
+        slot: int,
+        slots: int,
+        attempt: int,
+        history: Sequence[PlayedGroup],
+    ) -> Draw:
         return Draw(f"letters-{slot}")
 
     def open(self, scenario: Draw) -> Letters:
