@@ -21,6 +21,7 @@ from deliberation.episode import Record
 Status = Literal["ok", "absent", "problem"]
 
 EXTRAS = {
+    "embeddings": "comparing meanings in data check",
     "eval": "capability evaluation",
     "qlora": "4-bit training",
     "vllm": "fast sampling on GPUs",

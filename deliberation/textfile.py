@@ -11,6 +11,7 @@ import copy
 import json
 import logging
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -26,9 +27,23 @@ Model = TypeVar("Model", bound=BaseModel)
 Loc = tuple[int | str, ...]
 """The keys and list positions that lead to a place in a row."""
 
-_GZIP_MAGIC = b"\x1f\x8b"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_UTF8_MARK = "\ufeff"
+GZIP_MAGIC = b"\x1f\x8b"
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+UTF8_MARK = "\ufeff"
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The file as it is. Raises `DataError` if it is missing, a directory or unreadable."""
+    try:
+        return Path(path).expanduser().read_bytes()
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file; check the path.") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: this is a directory; name a file inside it.") from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise DataError(f"{path}: cannot be read ({reason}); check its permissions.") from None
 
 
 def read_text(path: str | Path) -> str:
@@ -37,18 +52,10 @@ def read_text(path: str | Path) -> str:
     Raises `DataError` if the file is missing, a directory, unreadable, empty (blank counts as
     empty), gzipped, or not UTF-8 (with the line of the first bad byte).
     """
-    try:
-        raw = Path(path).expanduser().read_bytes()
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file; check the path.") from None
-    except IsADirectoryError:
-        raise DataError(f"{path}: this is a directory; name a file inside it.") from None
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise DataError(f"{path}: cannot be read ({reason}); check its permissions.") from None
-    if raw.startswith(_GZIP_MAGIC):
+    raw = read_bytes(path)
+    if raw.startswith(GZIP_MAGIC):
         raise DataError(f"{path}:1: looks gzipped, not text; unpack it first with gunzip.")
-    if raw.startswith(_UTF16_MARKS):
+    if raw.startswith(UTF16_MARKS):
         raise DataError(f"{path}:1: not UTF-8 (looks like UTF-16); save it again as UTF-8.")
     try:
         text = raw.decode("utf-8")
@@ -58,7 +65,7 @@ def read_text(path: str | Path) -> str:
         raise DataError(
             f"{path}:{line}: not UTF-8 (byte {byte:02X}); save the file again as UTF-8."
         ) from None
-    text = text.removeprefix(_UTF8_MARK).replace("\r\n", "\n")
+    text = text.removeprefix(UTF8_MARK).replace("\r\n", "\n")
     if not text.strip():
         raise DataError(f"{path}: the file is empty; write its content or name another file.")
     return text
@@ -74,11 +81,12 @@ def jsonl_rows(path: str | Path) -> list[tuple[int, dict[str, Any]]]:
     rows: list[tuple[int, dict[str, Any]]] = []
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if line.strip():
-            rows.append((number, _json_object(line, f"{path}:{number}")))
+            rows.append((number, json_object(line, f"{path}:{number}")))
     return rows
 
 
-def _json_object(line: str, where: str) -> dict[str, Any]:
+def json_object(line: str, where: str) -> dict[str, Any]:
+    """One line of a JSON Lines file. Raises `DataError` as `jsonl_rows` does, naming `where`."""
     try:
         # The hooks below catch what the json module accepts and other readers choke on.
         row = json.loads(
@@ -88,7 +96,8 @@ def _json_object(line: str, where: str) -> dict[str, Any]:
             parse_float=_finite_float,
         )
         # An escaped half of a surrogate pair parses, but can never be written out again.
-        json.dumps(row, ensure_ascii=False).encode("utf-8")
+        if _SURROGATE.search(line):
+            json.dumps(row, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
         raise DataError(
             f"{where}: not valid JSON ({error.msg}, column {error.colno}); "
@@ -178,7 +187,7 @@ def warn_unknown_keys(path: str | Path, places: Sequence[tuple[int, Loc]]) -> No
     """
     lines: dict[str, list[int]] = {}
     for line, loc in places:
-        name = _field_name(tuple("" if isinstance(key, int) else key for key in loc))
+        name = key_name(loc)
         lines.setdefault(name, []).append(line)
     for name in sorted(lines):
         count = len(lines[name])
@@ -228,6 +237,11 @@ def _sentence(problem: Mapping[str, Any]) -> str:
         case "value_error":
             return f"{field}: {context['error']}." if loc else f"{context['error']}."
     return f"{field} is wrong ({problem['msg']}); correct it."
+
+
+def key_name(loc: Loc) -> str:
+    """The key of a place, whatever its position in a list: `stakeholders[].note`."""
+    return _field_name(tuple("" if isinstance(key, int) else key for key in loc))
 
 
 def _field_name(loc: Loc) -> str:

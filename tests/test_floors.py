@@ -20,7 +20,13 @@ HOMES = {
     "train": "deliberation.train",
 }
 
-GROUND = ("deliberation.errors", "deliberation.textfile", "deliberation.keys")
+GROUND = (
+    "deliberation.errors",
+    "deliberation.textfile",
+    "deliberation.keys",
+    "deliberation.nearness",
+    "deliberation.provenance",
+)
 FLOORS: tuple[tuple[tuple[str, ...], int], ...] = (
     (GROUND, 0),
     (("deliberation.dilemmas", "deliberation.personas", "deliberation.configs"), 1),

@@ -56,7 +56,7 @@ def test_every_file_of_every_package_travels(site: Path) -> None:
         "configs/quickstart.yaml",
         "dilemmas/data/train.jsonl",
         "personas/data/train.yaml",
-        "prompts/negotiation.system.j2",
+        "prompts/ja/negotiation.system.j2",
     ],
 )
 def test_what_is_not_code_travels_too(site: Path, name: str) -> None:

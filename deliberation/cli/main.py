@@ -7,7 +7,7 @@ from types import FrameType
 
 import typer
 
-from deliberation.cli import configs, doctor, report, show, talk, train
+from deliberation.cli import configs, data, doctor, report, show, talk, train
 from deliberation.cli.output import INTERRUPTED
 from deliberation.errors import UserError
 
@@ -25,15 +25,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (train, talk, show, report, configs, doctor):
+for command in (train, talk, show, report, data, configs, doctor):
     command.register(app)
 
 
 def main() -> None:
     """Run the command line; ends the process.
 
-    Exit codes: 0 done; 1 `doctor` found a problem; 2 something the user can put right, said in one
-    sentence on stderr; 130 stopped by Ctrl-C or SIGTERM.
+    Exit codes: 0 done; 1 `doctor` or `data check` found a problem; 2 something the user can put
+    right, said in one sentence on stderr; 130 stopped by Ctrl-C or SIGTERM.
     """
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
