@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deliberation.api import load_config as load_config
+    from deliberation.authoring import AuthoringOptions as AuthoringOptions
+    from deliberation.authoring import AuthoringReport as AuthoringReport
+    from deliberation.authoring import Quota as Quota
+    from deliberation.authoring import WorkListener as WorkListener
+    from deliberation.authoring import author_dilemmas as author_dilemmas
+    from deliberation.authoring import author_personas as author_personas
+    from deliberation.authoring import read_quotas as read_quotas
     from deliberation.dilemmas import ConflictTask as ConflictTask
     from deliberation.dilemmas import Dilemma as Dilemma
     from deliberation.dilemmas import DilemmaSet as DilemmaSet
@@ -18,6 +25,14 @@ if TYPE_CHECKING:
     from deliberation.dilemmas import load_conflict_tasks as load_conflict_tasks
     from deliberation.dilemmas import load_dilemmas as load_dilemmas
     from deliberation.dilemmas import load_open_ended as load_open_ended
+    from deliberation.dilemmas.check import CheckedFile as CheckedFile
+    from deliberation.dilemmas.check import DataCheck as DataCheck
+    from deliberation.dilemmas.check import DataFinding as DataFinding
+    from deliberation.dilemmas.check import DataLimits as DataLimits
+    from deliberation.dilemmas.check import DataReport as DataReport
+    from deliberation.dilemmas.check import check_data as check_data
+    from deliberation.dilemmas.stats import DataStats as DataStats
+    from deliberation.dilemmas.stats import data_stats as data_stats
     from deliberation.doctor import Finding as Finding
     from deliberation.doctor import examine as examine
     from deliberation.engine import Environment as Environment
@@ -83,8 +98,16 @@ __version__ = version("deliberation")
 _HOMES = {
     "AgreementJudge": "deliberation.judging",
     "AgreementVerdict": "deliberation.episode",
+    "CheckedFile": "deliberation.dilemmas.check",
     "ConsoleProgress": "deliberation.train.progress",
+    "AuthoringOptions": "deliberation.authoring",
+    "AuthoringReport": "deliberation.authoring",
     "ConflictTask": "deliberation.dilemmas",
+    "DataCheck": "deliberation.dilemmas.check",
+    "DataFinding": "deliberation.dilemmas.check",
+    "DataLimits": "deliberation.dilemmas.check",
+    "DataReport": "deliberation.dilemmas.check",
+    "DataStats": "deliberation.dilemmas.stats",
     "Dilemma": "deliberation.dilemmas",
     "DilemmaEnvironment": "deliberation.environments",
     "DilemmaRules": "deliberation.environments",
@@ -111,6 +134,7 @@ _HOMES = {
     "Phase": "deliberation.episode",
     "PlayedGroup": "deliberation.schedule",
     "Progress": "deliberation.train.progress",
+    "Quota": "deliberation.authoring",
     "Reaction": "deliberation.engine",
     "ResolutionCase": "deliberation.judging",
     "ResolutionScorer": "deliberation.judging",
@@ -131,8 +155,13 @@ _HOMES = {
     "Turn": "deliberation.episode",
     "UserError": "deliberation.errors",
     "Utterance": "deliberation.judging",
+    "check_data": "deliberation.dilemmas.check",
+    "WorkListener": "deliberation.authoring",
+    "author_dilemmas": "deliberation.authoring",
+    "author_personas": "deliberation.authoring",
     "configured_dilemmas": "deliberation.environments.dilemmas",
     "configured_personas": "deliberation.environments.dilemmas",
+    "data_stats": "deliberation.dilemmas.stats",
     "describe_keys": "deliberation.settings",
     "dilemma_rules": "deliberation.environments.dilemmas",
     "draw_scenario": "deliberation.schedule",
@@ -145,6 +174,7 @@ _HOMES = {
     "open_seat": "deliberation.seats",
     "packaged_configs": "deliberation.settings",
     "play": "deliberation.engine",
+    "read_quotas": "deliberation.authoring",
     "render_episode": "deliberation.transcript",
     "render_outcome": "deliberation.transcript",
     "render_run": "deliberation.transcript",

@@ -1,6 +1,6 @@
 """Dilemmas: situations with a tension between two goods, as data files with a loader."""
 
-from .dilemma import Dilemma, DilemmaClass, Provenance, Stakeholder
+from .dilemma import Dilemma, DilemmaClass, Stakeholder
 from .heldout import (
     ConflictTask,
     OpenEndedTask,
@@ -19,7 +19,6 @@ __all__ = [
     "DilemmaClass",
     "DilemmaSet",
     "OpenEndedTask",
-    "Provenance",
     "Stakeholder",
     "TaskSet",
     "is_held_out",

@@ -15,6 +15,8 @@ from pydantic import (
     field_validator,
 )
 
+from deliberation.provenance import Provenance
+
 from .values import VALUES
 
 DilemmaClass = Literal["professional", "interpersonal", "everyday"]
@@ -49,21 +51,6 @@ class Entry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: Text
-
-
-class Provenance(BaseModel):
-    """How a dilemma that a model wrote came about."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    model: Text
-    """The model as its server names it."""
-    prompt_sha256: Text
-    """Of the template that asked for it."""
-    created: Text
-    """UTC date and time, ISO 8601."""
-    request: Text
-    """What was asked for: class, domain and attempt."""
 
 
 class Dilemma(Entry):

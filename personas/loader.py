@@ -35,6 +35,8 @@ class PersonaSet:
     sha256: str
     path: Path
     pairs: tuple[PersonaPair, ...]
+    canary: str | None = None
+    """Of evaluation data: what a corpus that swallowed it can be recognised by."""
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -66,14 +68,14 @@ def load_personas(path: str | Path | None = None) -> PersonaSet:
     Unknown keys are ignored with one logged warning per key.
     """
     path = packaged_personas() if path is None else Path(path).expanduser()
-    document = _read_yaml(path)
+    document = read_document(path)
     try:
         content, unknown = check_row(_PersonaFile, document.content)
     except RowError as problem:
         raise DataError(f"{path}:{document.line(problem.loc)}: {problem.sentence}") from None
     _refuse_shared_ids(path, document, content.pairs)
     warn_unknown_keys(path, [(document.line(loc), loc) for loc in unknown])
-    pairs = [pair.model_dump(mode="json") for pair in content.pairs]
+    pairs = [pair.model_dump(mode="json", exclude={"provenance"}) for pair in content.pairs]
     canonical = json.dumps(pairs, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return PersonaSet(
         name=path.stem,
@@ -81,6 +83,7 @@ def load_personas(path: str | Path | None = None) -> PersonaSet:
         sha256=hashlib.sha256(canonical.encode("utf-8")).hexdigest(),
         path=path,
         pairs=content.pairs,
+        canary=content.canary,
     )
 
 
@@ -88,11 +91,12 @@ class _PersonaFile(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: Text = UNVERSIONED
+    canary: Text | None = None
     pairs: Annotated[tuple[PersonaPair, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True)
-class _Document:
+class Document:
     """A YAML mapping with the node tree and text that its line numbers come from."""
 
     content: dict[str, Any]
@@ -117,7 +121,7 @@ class _Document:
         return _line(self.text, mark)
 
 
-def _refuse_shared_ids(path: Path, document: _Document, pairs: Sequence[PersonaPair]) -> None:
+def _refuse_shared_ids(path: Path, document: Document, pairs: Sequence[PersonaPair]) -> None:
     line_of_id: dict[tuple[str, str], int] = {}
     for i, pair in enumerate(pairs):
         places: list[tuple[str, str, Loc]] = [("pair", pair.id, ("pairs", i, "id"))]
@@ -163,7 +167,8 @@ class _Loader(yaml.SafeLoader):
             ) from None
 
 
-def _read_yaml(path: Path) -> _Document:
+def read_document(path: Path) -> Document:
+    """A YAML file that holds a mapping. Raises `DataError` as `load_personas` does."""
     text = read_text(path)
     try:
         loader = _Loader(text)
@@ -190,7 +195,7 @@ def _read_yaml(path: Path) -> _Document:
         raise DataError(f"{path}: nested too deeply for YAML; flatten it.") from None
     if root is None or not isinstance(content, dict):
         raise DataError(f'{path}:1: holds no mapping; start it with "pairs:" and list the pairs.')
-    return _Document(content=content, root=root, text=text)
+    return Document(content=content, root=root, text=text)
 
 
 def _line(text: str, mark: yaml.Mark) -> int:

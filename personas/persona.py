@@ -26,6 +26,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
 
+from deliberation.provenance import Provenance
+
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
@@ -56,6 +58,7 @@ class PersonaPair(BaseModel):
     id: Text
     axis: Text
     personas: tuple[Persona, Persona]
+    provenance: Provenance | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -1,8 +1,8 @@
 """An OpenAI-compatible server in a process of its own that fails as it is told.
 
-What it does is written in the last message of a request, as `stub=PLAN#ID`. A plan is one of
-`PLANS`; it may depend on how often this ID was asked. The replies that are no fault come from a
-function `answers(body) -> str`, named as `module:function`.
+What it does is written in the last message of a request, as `stub=PLAN#ID`, and may depend on how
+often this ID was asked; a request without that takes the next of the server's own plans in turn.
+The replies that are no fault come from a function `answers(body) -> str`, named `module:function`.
 
 `GET /stats` gives what it saw: requests, tries by ID, most requests in flight.
 """
@@ -69,6 +69,7 @@ class StubServer:
     latency_s: float = 0.0
     refuses: frozenset[str] = frozenset()
     """Response formats and parameters that are answered with a 400."""
+    plans: tuple[str, ...] = ("ok",)
     seen: Seen = field(default_factory=Seen)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -95,7 +96,9 @@ class StubServer:
 
     async def _answer(self, body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
         told = PLAN.search(body["messages"][-1]["content"])
-        plan, id = (told[1], told[2]) if told else ("ok", "none")
+        number = self.seen.requests
+        own = self.plans[(number - 1) % len(self.plans)]
+        plan, id = (told[1], told[2]) if told else (own, f"request-{number}")
         number = self.seen.tries[id] = self.seen.tries[id] + 1
         if self.latency_s:
             await asyncio.sleep(self.latency_s)
@@ -192,11 +195,16 @@ class Running:
 
 @contextlib.contextmanager
 def stub_server(
-    answers: str, *, latency_s: float = 0.0, refuses: tuple[str, ...] = ()
+    answers: str,
+    *,
+    latency_s: float = 0.0,
+    refuses: tuple[str, ...] = (),
+    plans: tuple[str, ...] = ("ok",),
 ) -> Iterator[Running]:
     """Run one until the block ends. `answers` is `module:function`."""
     command = [sys.executable, "-m", "tests.helpers.stub_server", answers]
     command += ["--latency", str(latency_s), "--refuses", ",".join(refuses)]
+    command += ["--plans", ",".join(plans)]
     root = Path(__file__).parents[2]
     process = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True)
     try:
@@ -214,12 +222,14 @@ async def _main() -> None:
     parser.add_argument("answers")
     parser.add_argument("--latency", type=float, default=0.0)
     parser.add_argument("--refuses", default="")
+    parser.add_argument("--plans", default="ok")
     options = parser.parse_args()
     module, _, name = options.answers.partition(":")
     stub = StubServer(
         getattr(importlib.import_module(module), name),
         options.latency,
         frozenset(filter(None, options.refuses.split(","))),
+        tuple(options.plans.split(",")),
     )
     server = await asyncio.start_server(stub.serve, "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
