@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
+
 from deliberation.errors import RunError
 
 TEMPORARY_SUFFIX = ".tmp"
@@ -120,3 +122,17 @@ def append_durably(path: Path, data: bytes) -> None:
             os.close(descriptor)
         if new:
             sync_folder(path.parent)
+
+
+_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "gpfs", "beegfs", "ceph"})
+
+
+def on_network_file_system(path: Path) -> bool:
+    """Whether `path` lies on a disk of another machine, as far as the system tells."""
+    place = path.resolve()
+    mounts = {Path(mount.mountpoint): mount.fstype for mount in psutil.disk_partitions(all=True)}
+    for folder in (place, *place.parents):
+        if folder in mounts:
+            kind = mounts[folder]
+            return kind in _NETWORK or kind.startswith("fuse.ssh")
+    return False

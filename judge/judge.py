@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from pydantic import JsonValue, ValidationError
 
 from deliberation.episode import AgreementVerdict, Missing, Score
-from deliberation.errors import ConfigError, JudgeError, UserError
+from deliberation.errors import ConfigError, JudgeError, ModelError, UserError
 from deliberation.judging import AgreementJudge, ResolutionCase, ResolutionScorer, Transcript
 
 from .config import JudgeConfig
@@ -30,11 +30,12 @@ from .texts import clean_case, clean_transcript
 
 if TYPE_CHECKING:
     from .embedded import EmbeddedJudge
+    from .remote_judge import RemoteJudge
 
 log = logging.getLogger(__name__)
 
 PLUGIN_GROUP = "deliberation.judges"
-_API_SCHEMES = ("openai", "vllm", "hf", "path", "run")
+_MODEL_SCHEMES = ("vllm", "hf", "path", "run")
 
 Purpose = Literal["agreement", "score"]
 Answer = TypeVar("Answer", AgreementVerdict, Score)
@@ -72,7 +73,10 @@ class Judge:
         self._embedded: EmbeddedJudge | None = None
         if self.name == "embedded":
             self._embedded = _embedded(self.config)
-        self._backend: JudgeBackend = self._embedded or _from_outside(self.config)
+        self._remote: RemoteJudge | None = None
+        if self.config.served:
+            self._remote = _remote(self.config)
+        self._backend: JudgeBackend = self._embedded or self._remote or _from_outside(self.config)
 
     @property
     def seconds(self) -> float:
@@ -84,6 +88,8 @@ class Judge:
         """Load now what the first call would load, so that errors come before any work."""
         if self._embedded is not None:
             await self._embedded.open()
+        if self._remote is not None:
+            await self._remote.open()
 
     async def agreement(self, transcript: Transcript) -> AgreementVerdict:
         """Is the core direction settled? Asked about the whole transcript, oldest turn first."""
@@ -127,6 +133,8 @@ class Judge:
         }
         if self._embedded is not None:
             return facts | self._embedded.describe()
+        if self._remote is not None:
+            return facts | self._remote.describe()
         describe = getattr(self._backend, "describe", None)
         if callable(describe):
             facts["plugin"] = describe()
@@ -217,12 +225,21 @@ def _embedded(config: JudgeConfig) -> "EmbeddedJudge":
     return EmbeddedJudge(config)
 
 
+def _remote(config: JudgeConfig) -> "RemoteJudge":
+    from .remote_judge import RemoteJudge
+
+    try:
+        return RemoteJudge(config)
+    except ModelError as error:
+        raise JudgeError(f"judge.model={config.model}: {error}") from None
+
+
 def _from_outside(config: JudgeConfig) -> JudgeBackend:
     scheme = config.model.partition(":")[0]
-    if ":" in config.model and scheme in _API_SCHEMES:
+    if ":" in config.model and scheme in _MODEL_SCHEMES:
         raise JudgeError(
-            f"judge.model={config.model}: judges behind an API or of your own model are not part "
-            "of this version; use `embedded`, or a judge class of yours as `module:Name`."
+            f"judge.model={config.model}: a judge of your own model is asked through a server; "
+            "serve it, e.g. with `vllm serve`, and write `vllm:URL#NAME` or `openai:NAME@URL`."
         )
     from deliberation.plugins import load_plugin
 

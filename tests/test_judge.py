@@ -186,9 +186,19 @@ def test_cancellation_passes_through_and_is_no_missing_score() -> None:
     assert 0.01 < judge.seconds < 5
 
 
-@pytest.mark.parametrize("model", ["openai:gpt-4o-mini", "hf:some/model", "vllm:http://x#y"])
-def test_an_api_judge_is_refused_in_one_sentence_and_replaced_by_none(model: str) -> None:
-    with pytest.raises(JudgeError, match="not part of this version; use `embedded`"):
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ("openai:gpt-4o-mini", "no API key; set the environment variable OPENAI_API_KEY"),
+        ("hf:some/model", "a judge of your own model is asked through a server"),
+        ("vllm:some/model", "a judge of your own model is asked through a server"),
+    ],
+)
+def test_a_judge_that_cannot_be_asked_is_refused_and_replaced_by_none(
+    model: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(JudgeError, match=told):
         Judge(model)
 
 

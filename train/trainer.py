@@ -12,7 +12,7 @@ from deliberation.engine import RewardFunction
 from deliberation.environments import EnvironmentSetup, ScenarioSource
 from deliberation.environments.source import JudgeOfBoth
 from deliberation.episode import Episode
-from deliberation.errors import RunError
+from deliberation.errors import RunError, UserError
 from deliberation.faults import fault_point
 from deliberation.quiet import quiet_loading
 from deliberation.run import Run
@@ -253,7 +253,7 @@ class _Steps:
         except StopRequested:
             self._save()
             return True
-        except RunError:
+        except UserError:  # too many missing rewards, a spent budget, a judge that is gone
             self._save()
             raise
         return False
