@@ -100,7 +100,7 @@ def _renamed(rows: Rows, columns: Mapping[str, str]) -> Rows:
 def _csv_rows(path: Path, delimiter: str) -> list[tuple[int, dict[str, Any]]]:
     reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter, strict=True)
     header: list[str] | None = None
-    rows = []
+    rows: list[tuple[int, dict[str, Any]]] = []
     while True:
         line = reader.line_num + 1  # the first line of a record that may take several
         try:

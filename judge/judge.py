@@ -16,6 +16,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from pydantic import JsonValue, ValidationError
@@ -124,6 +125,22 @@ class Judge:
             score = Score(value=None, **_unusable(score, raised=score is answer))
         self._count_missing("score", score.missing)
         return score
+
+    def keep_ledger(self, path: Path) -> None:
+        """Write what judging costs into this file, one line a call; what it holds counts towards
+        `budget_usd`. Of no use where judging costs nothing."""
+        if self._remote is not None:
+            self._remote.ledger.keep_in(path)
+
+    def begin_step(self, step: int) -> None:
+        """What is asked from now on belongs to this step of the run."""
+        if self._remote is not None:
+            self._remote.step = step
+
+    def figures(self) -> dict[str, JsonValue]:
+        """Paid calls, their price in US dollars (None: not known) and the share of questions that
+        the cache answered, all so far; empty where judging costs nothing."""
+        return {} if self._remote is None else self._remote.figures()
 
     def describe(self) -> dict[str, JsonValue]:
         """Which judge this is, with the hashes of what its verdicts depend on."""

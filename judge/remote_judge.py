@@ -117,6 +117,16 @@ class RemoteJudge:
         )
         return middle_preference(found)
 
+    def figures(self) -> dict[str, JsonValue]:
+        """What judging has cost so far, and how much of it the cache saved."""
+        totals = self.ledger.totals.values()
+        priced = any(total.calls > total.unpriced for total in totals)
+        return {
+            "calls": sum(total.calls for total in totals),
+            "usd": self.ledger.spent_usd if priced else None,
+            "cache_hit_share": self.cache.hit_share,
+        }
+
     def describe(self) -> dict[str, JsonValue]:
         """For the run's record: what the verdicts depend on. No key is part of it."""
         return {

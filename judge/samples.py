@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean, median
 from typing import Literal
 
@@ -12,6 +12,7 @@ from deliberation.episode import AgreementVerdict, Missing, Score
 from .verdict import Preference
 
 Rule = Literal["mean", "median", "min"]
+_RULES: dict[Rule, Callable[[list[float]], float]] = {"mean": fmean, "median": median, "min": min}
 
 
 def middle_score(scores: Sequence[Score], rule: Rule = "median") -> Score:
@@ -20,12 +21,12 @@ def middle_score(scores: Sequence[Score], rule: Rule = "median") -> Score:
     values = [score.value for score in scores if score.value is not None]
     if not values:
         return scores[0]
-    middle = {"mean": fmean, "median": median, "min": min}[rule](values)
+    middle = float(_RULES[rule](values))
     nearest = min(
         (score for score in scores if score.value is not None),
         key=lambda score: abs((score.value or 0.0) - middle),
     )
-    return nearest.model_copy(update={"value": float(middle)})
+    return nearest.model_copy(update={"value": middle})
 
 
 def middle_agreement(verdicts: Sequence[AgreementVerdict]) -> AgreementVerdict:

@@ -125,8 +125,8 @@ def group_spreads(step: int, episodes: Iterable[Episode]) -> list[PlayedGroup]:
     spreads = []
     for (_, slot, attempt), members in sorted(_groups(episodes).items()):
         rewards = [member.outcome.reward for member in members]
-        values = [reward for reward in rewards if present(reward)]
-        spread = standard_deviation(values) if len(values) >= SMALLEST_GROUP else None
+        there = [reward for reward in rewards if present(reward)]
+        spread = standard_deviation(there) if len(there) >= SMALLEST_GROUP else None
         spreads.append(PlayedGroup(step=step, slot=slot, attempt=attempt, spread=spread))
     return spreads
 

@@ -24,6 +24,7 @@ from deliberation.judging import ResolutionCase, Transcript
 from deliberation.samplers import Sample, SampleRequest
 from deliberation.seats import ModelSeat
 
+from ..judge.cost import most_usd
 from .config import TrainingConfig
 from .provenance import config_yaml
 from .rows import TrainingRow, episode_rows
@@ -131,7 +132,13 @@ def dry_run(config: TrainingConfig, judge: dict[str, Any]) -> DryRun:
         prompt_tokens_per_step=episodes * (turns + 1) * longest,
         judge_calls_per_step=episodes * (verdicts + 1),
         judge=str(judge.get("model", config.judge.model)),
-        judge_usd_per_step=0.0 if config.judge.model == "embedded" else None,
+        judge_usd_per_step=most_usd(
+            config.judge,
+            verdicts=episodes * verdicts,
+            scores=episodes,
+            talk_tokens=per_episode // 2 + longest,
+            resolution_tokens=config.sampling.resolution.max_tokens + longest,
+        ),
     )
 
 

@@ -74,6 +74,8 @@ def step_line(row: Mapping[str, Any], steps: int) -> str:
         f"{shown(row['tokens_per_s'], '.0f')} tokens/s",
         f"{shown(seconds['total'], '.0f')} s",
     ]
+    if (usd := row["judge"].get("usd")) is not None:
+        parts.append(f"judge ${usd:.2f}")
     if row["reward_missing"]:
         reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(row["missing"].items()))
         parts.insert(2, f"missing {row['reward_missing']} ({reasons})")

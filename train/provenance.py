@@ -25,6 +25,13 @@ FREE_TO_CHANGE = {
     "train.max_missing_share",
     "sampling.max_batch",
     "judge.max_batch",
+    "judge.concurrency",
+    "judge.deadline_s",
+    "judge.tries",
+    "judge.cache",
+    "judge.cache_path",
+    "judge.budget_usd",
+    "judge.prices",
     "run.dir",
 }
 """Keys that may differ when a run is resumed: they change no token and no update. (Micro-batches

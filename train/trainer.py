@@ -37,6 +37,9 @@ from .setup import Policy, check_models, open_policy, open_reward, open_scenario
 from .signals import StopFlag
 from .summary import Summary, peak_memory_gib, summarise_steps
 
+LEDGER = "judge/ledger-rank-000.jsonl"
+"""In the run folder: what judging cost, one line a call."""
+
 
 class Trainer:
     """A training run, from the config to the report.
@@ -149,6 +152,7 @@ class Trainer:
         self.progress.phase("loading")
         policy = self._policy or open_policy(self.config)
         if isinstance(self.judge, Judge):
+            self.judge.keep_ledger(store.dir / LEDGER)
             loop.run(self.judge.open())
         store.write_config(config_yaml(self.config, self._provenance(policy)))
         return _Steps(self, policy, store, loop, stop)
@@ -265,6 +269,8 @@ class _Steps:
             step, self.config.train.steps, self.rollout.slots * self.rollout.group_size
         )
         self.progress.phase("playing")
+        if isinstance(self.judge, Judge):
+            self.judge.begin_step(step)
         fingerprint = self.policy.fingerprint()
         self.policy.sampler.weights = f"step-{step - 1}:{fingerprint[:12]}"
         try:
@@ -321,6 +327,7 @@ class _Steps:
             "group_spreads": [group.model_dump(exclude={"step"}) for group in self._groups],
             "tokens_per_s": figures["sampled_tokens"] / playing if playing else None,
             **update.figures(),
+            "judge": self.judge.figures() if isinstance(self.judge, Judge) else {},
             "seconds": {
                 "sampling": sampling,
                 "judging": judging,

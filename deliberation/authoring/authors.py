@@ -169,17 +169,15 @@ class DilemmaAuthor:
             near = index.nearest(text)
             if near is not None:
                 raise RejectedError(f"too near to another: {near.id} (Jaccard {near.jaccard:.2f})")
-        dilemma = Dilemma(
-            id=self._free_id(found.title),
-            dilemma_class=slot.dilemma_class,
-            domain=slot.domain or found.domain,
-            title=found.title,
-            situation=found.situation,
-            question=found.question,
-            stakeholders=found.stakeholders,
-            values=self._values_of(slot),
-            constraints=found.constraints,
-            provenance=_provenance(self.template, slot.id, reply, attempt),
+        dilemma = Dilemma.model_validate(
+            {
+                **found.model_dump(),
+                "id": self._free_id(found.title),
+                "class": slot.dilemma_class,
+                "domain": slot.domain or found.domain,
+                "values": self._values_of(slot),
+                "provenance": _provenance(self.template, slot.id, reply, attempt),
+            }
         )
         row = dilemma.model_dump(mode="json", by_alias=True, exclude_none=True)
         append_durably(self.out, encode_line(row, str(self.out)))
@@ -276,14 +274,16 @@ class PersonaAuthor:
                 raise RejectedError(f"too near to another: {near.id} (Jaccard {near.jaccard:.2f})")
         ids = [_free(_stem(persona.pole), self._ids) for persona in found.personas]
         try:
-            pair = PersonaPair(
-                id=_free(_stem("-and-".join(ids)), self._ids),
-                axis=found.axis,
-                personas=tuple(
-                    Persona(id=id, axis=found.axis, **persona.model_dump())
-                    for id, persona in zip(ids, found.personas, strict=True)
-                ),
-                provenance=_provenance(self.template, slot.id, reply, attempt),
+            pair = PersonaPair.model_validate(
+                {
+                    "id": _free(_stem("-and-".join(ids)), self._ids),
+                    "axis": found.axis,
+                    "personas": [
+                        {"id": id, **persona.model_dump()}
+                        for id, persona in zip(ids, found.personas, strict=True)
+                    ],
+                    "provenance": _provenance(self.template, slot.id, reply, attempt),
+                }
             )
         except ValueError as error:  # two poles that are one
             raise RejectedError(f"no opposition: {_first_line(error)}") from None

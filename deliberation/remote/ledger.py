@@ -56,7 +56,17 @@ class Ledger:
         self.totals: defaultdict[str, Total] = defaultdict(Total)
         """By purpose."""
         self._lock = threading.Lock()
-        if self.path is not None and self.path.exists():
+        if self.path is not None:
+            self.keep_in(self.path)
+
+    def keep_in(self, path: str | Path) -> None:
+        """Write to this file from now on; what it holds counts.
+
+        Raises:
+            DataError: a line of it is not one of a ledger.
+        """
+        self.path = Path(path)
+        if self.path.exists():
             self._read(self.path)
 
     @property

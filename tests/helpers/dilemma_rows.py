@@ -1,4 +1,4 @@
-"""Complete dilemmas that have nothing in common, and files of them."""
+"""Complete dilemmas that have nothing in common, files of them, and what a check says of those."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from deliberation import DataCheck, DataLimits, DataReport, check_data
 from deliberation.dilemmas import VALUES
 
 CLASSES = ("professional", "interpersonal", "everyday")
@@ -46,3 +47,27 @@ def write_rows(folder: Path, rows: Iterable[dict[str, Any]], name: str = "mine.j
     path = folder / name
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+def near_copy(number: int, of: int, changed: int) -> dict[str, Any]:
+    """Row `number` with the situation of another, except for the first `changed` words."""
+    words = own_row(of)["situation"].split()
+    return own_row(
+        number, situation=" ".join([*own_words(f"k{number}k", changed).split(), *words[changed:]])
+    )
+
+
+def checks(path: Path, limits: DataLimits | None = None, **options: Any) -> dict[str, DataCheck]:
+    """By name, without any comparison with other files."""
+    report = check_data([path], against=[], limits=limits, **options)
+    return {check.name: check for check in report.checks}
+
+
+def said(check: DataCheck) -> list[tuple[str, str, str]]:
+    """(severity, line, sentence) of each finding."""
+    return [(f.severity, f.place.rpartition(":")[2], f.detail) for f in check.findings]
+
+
+def only(report: DataReport, name: str) -> DataCheck:
+    (check,) = [check for check in report.checks if check.name == name]
+    return check
