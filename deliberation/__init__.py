@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deliberation.api import load_config as load_config
+    from deliberation.api import load_judge_config as load_judge_config
+    from deliberation.api import rescore_run as rescore_run
     from deliberation.authoring import AuthoringOptions as AuthoringOptions
     from deliberation.authoring import AuthoringReport as AuthoringReport
     from deliberation.authoring import Quota as Quota
@@ -64,6 +66,14 @@ if TYPE_CHECKING:
     from deliberation.errors import UserError as UserError
     from deliberation.judge import Judge as Judge
     from deliberation.judge import JudgeConfig as JudgeConfig
+    from deliberation.judge.calibrate import Calibration as Calibration
+    from deliberation.judge.calibrate import calibrate as calibrate
+    from deliberation.judge.figures import Estimate as Estimate
+    from deliberation.judge.gold import GoldSet as GoldSet
+    from deliberation.judge.gold import load_gold as load_gold
+    from deliberation.judge.scoring import JudgedFile as JudgedFile
+    from deliberation.judge.scoring import Rescored as Rescored
+    from deliberation.judge.scoring import score_file as score_file
     from deliberation.judging import AgreementJudge as AgreementJudge
     from deliberation.judging import ResolutionCase as ResolutionCase
     from deliberation.judging import ResolutionScorer as ResolutionScorer
@@ -98,11 +108,12 @@ __version__ = version("deliberation")
 _HOMES = {
     "AgreementJudge": "deliberation.judging",
     "AgreementVerdict": "deliberation.episode",
-    "CheckedFile": "deliberation.dilemmas.check",
-    "ConsoleProgress": "deliberation.train.progress",
     "AuthoringOptions": "deliberation.authoring",
     "AuthoringReport": "deliberation.authoring",
+    "Calibration": "deliberation.judge.calibrate",
+    "CheckedFile": "deliberation.dilemmas.check",
     "ConflictTask": "deliberation.dilemmas",
+    "ConsoleProgress": "deliberation.train.progress",
     "DataCheck": "deliberation.dilemmas.check",
     "DataFinding": "deliberation.dilemmas.check",
     "DataLimits": "deliberation.dilemmas.check",
@@ -117,10 +128,13 @@ _HOMES = {
     "EnvironmentSetup": "deliberation.environments",
     "Episode": "deliberation.episode",
     "EpisodeSpec": "deliberation.episode",
+    "Estimate": "deliberation.judge.figures",
     "Finding": "deliberation.doctor",
     "Generation": "deliberation.episode",
+    "GoldSet": "deliberation.judge.gold",
     "Judge": "deliberation.judge",
     "JudgeConfig": "deliberation.judge",
+    "JudgedFile": "deliberation.judge.scoring",
     "KeyRow": "deliberation.schema",
     "Message": "deliberation.episode",
     "Missing": "deliberation.episode",
@@ -136,6 +150,7 @@ _HOMES = {
     "Progress": "deliberation.train.progress",
     "Quota": "deliberation.authoring",
     "Reaction": "deliberation.engine",
+    "Rescored": "deliberation.judge.scoring",
     "ResolutionCase": "deliberation.judging",
     "ResolutionScorer": "deliberation.judging",
     "RewardFunction": "deliberation.engine",
@@ -148,17 +163,18 @@ _HOMES = {
     "SeatName": "deliberation.episode",
     "StopReason": "deliberation.episode",
     "Summary": "deliberation.train.summary",
-    "Trainer": "deliberation.train",
     "TaskSet": "deliberation.dilemmas",
+    "Trainer": "deliberation.train",
     "TrainingConfig": "deliberation.train",
     "Transcript": "deliberation.judging",
     "Turn": "deliberation.episode",
     "UserError": "deliberation.errors",
     "Utterance": "deliberation.judging",
-    "check_data": "deliberation.dilemmas.check",
     "WorkListener": "deliberation.authoring",
     "author_dilemmas": "deliberation.authoring",
     "author_personas": "deliberation.authoring",
+    "calibrate": "deliberation.judge.calibrate",
+    "check_data": "deliberation.dilemmas.check",
     "configured_dilemmas": "deliberation.environments.dilemmas",
     "configured_personas": "deliberation.environments.dilemmas",
     "data_stats": "deliberation.dilemmas.stats",
@@ -169,6 +185,8 @@ _HOMES = {
     "load_config": "deliberation.api",
     "load_conflict_tasks": "deliberation.dilemmas",
     "load_dilemmas": "deliberation.dilemmas",
+    "load_gold": "deliberation.judge.gold",
+    "load_judge_config": "deliberation.api",
     "load_open_ended": "deliberation.dilemmas",
     "load_personas": "deliberation.personas",
     "open_seat": "deliberation.seats",
@@ -179,6 +197,8 @@ _HOMES = {
     "render_outcome": "deliberation.transcript",
     "render_run": "deliberation.transcript",
     "render_turn": "deliberation.transcript",
+    "rescore_run": "deliberation.api",
+    "score_file": "deliberation.judge.scoring",
 }
 
 __all__ = sorted(_HOMES)

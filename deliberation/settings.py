@@ -27,11 +27,15 @@ __all__ = [
     "describe_keys",
     "find_config",
     "load",
+    "load_section",
     "packaged_configs",
     "to_yaml",
 ]
 
 T = TypeVar("T")
+
+Located = tuple[str, Setting]
+"""Where a setting was made, and the setting."""
 
 RECORD_SECTIONS = frozenset({"provenance"})
 """What a run adds to its `config.yaml`; passed over, so that such a file can be run again."""
@@ -53,19 +57,38 @@ def load(schema: type[T], name_or_path: str, overrides: Sequence[str] = ()) -> T
     """
     path = find_config(name_or_path)
     keys = Schema.of(schema)
+    settings = [*_file_settings(path, keys), *_override_settings(overrides, keys)]
+    return _filled(schema, keys, settings, str(path))
+
+
+def load_section(schema: type[T], overrides: Sequence[str], place: str) -> T:
+    """A filled-in instance of a section by itself, from overrides alone.
+
+    Args:
+        overrides: `key=value`, without the section's name.
+        place: what an error message calls the section.
+
+    Raises:
+        ConfigError: as `load`.
+    """
+    keys = Schema.of(schema)
+    return _filled(schema, keys, _override_settings(overrides, keys), place)
+
+
+def _filled(schema: type[T], keys: Schema, settings: Iterable[Located], place: str) -> T:
     config = OmegaConf.structured(schema)
     origin: dict[str, str] = {}
-    for where, setting in [*_file_settings(path, keys), *_override_settings(overrides, keys)]:
+    for where, setting in settings:
         try:
             OmegaConf.update(config, setting.key, setting.value)
         except OmegaConfBaseException as error:  # a ${…} that does not parse
             raise _resolution_error(error, f"{where}: {setting.key}") from None
         origin[setting.key] = where
-    _refuse_missing(config, keys, str(path))
-    filled = _resolve(config, origin, str(path))
+    _refuse_missing(config, keys, place)
+    filled = _resolve(config, origin, place)
     if not isinstance(filled, schema):  # OmegaConf gives an instance of what it was built from
         raise TypeError(f"{type(filled)} is not {schema}")
-    check(filled, origin, default_origin=str(path))
+    check(filled, origin, default_origin=place)
     return filled
 
 
@@ -161,9 +184,6 @@ def _about(path: Path) -> AboutConfig:
     document = yaml.safe_load(read_text(path))
     about = document.get("about", {})
     return AboutConfig(**about)
-
-
-Located = tuple[str, Setting]
 
 
 def _file_settings(path: Path, keys: Schema) -> list[Located]:

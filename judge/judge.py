@@ -27,7 +27,8 @@ from deliberation.judging import AgreementJudge, ResolutionCase, ResolutionScore
 
 from .config import JudgeConfig
 from .filler import why_filler
-from .texts import clean_case, clean_transcript
+from .texts import clean_case, clean_text, clean_transcript
+from .verdict import Preference
 
 if TYPE_CHECKING:
     from .embedded import EmbeddedJudge
@@ -125,6 +126,32 @@ class Judge:
             score = Score(value=None, **_unusable(score, raised=score is answer))
         self._count_missing("score", score.missing)
         return score
+
+    @property
+    def compares(self) -> bool:
+        """Whether it can say which of two texts is better."""
+        return self._remote is not None
+
+    async def prefer(self, case: ResolutionCase, first: str, second: str) -> Preference:
+        """Which of two texts on the same matter is better, in the order in which they are shown.
+
+        Raises:
+            JudgeError: this judge does not compare.
+        """
+        if self._remote is None:
+            raise JudgeError(
+                f"judge.model={self.name}: this judge scores and does not compare; take one "
+                "behind a server."
+            )
+        case, replaced = clean_case(case)
+        texts = [clean_text(text) for text in (first, second)]
+        self.counts["preference"] += 1
+        self.counts["replaced_surrogates"] += replaced + sum(count for _, count in texts)
+        with self._clock:
+            preference = await self._remote.prefer(case, texts[0][0], texts[1][0])
+        if preference.missing is not None:
+            self.counts[f"preference.missing.{preference.missing.value}"] += 1
+        return preference
 
     def keep_ledger(self, path: Path) -> None:
         """Write what judging costs into this file, one line a call; what it holds counts towards

@@ -251,18 +251,18 @@ pairs:
     ]
 
 
-def test_the_packaged_set_holds_six_pairs_with_the_papers_examples(packaged: PersonaSet) -> None:
-    assert (packaged.name, packaged.version, len(packaged)) == ("train", "1", 6)
+def test_the_packaged_set_holds_25_pairs_with_the_papers_examples(packaged: PersonaSet) -> None:
+    assert (packaged.name, packaged.version, len(packaged)) == ("train", "2", 25)
     poles = {frozenset(p.pole for p in one.personas) for one in packaged}
     assert frozenset({"data-driven", "intuition-driven"}) in poles
     assert frozenset({"cost-minimising", "quality-maximising"}) in poles
-    assert len({one.axis for one in packaged}) == 6
+    assert len({one.axis for one in packaged}) == 25
     assert load_personas(packaged_personas("train")) == packaged
 
 
 def test_packaged_persona_texts_fit_their_sentence_frames(packaged: PersonaSet) -> None:
     everyone = [p for one in packaged for p in one.personas]
-    assert len({p.id for p in everyone}) == 12
+    assert len({p.id for p in everyone}) == 50
     for p in everyone:
         for sentence in (p.stance, p.red_line):
             assert sentence[0].isupper(), p.id

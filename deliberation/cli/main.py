@@ -7,7 +7,7 @@ from types import FrameType
 
 import typer
 
-from deliberation.cli import configs, data, doctor, report, show, talk, train
+from deliberation.cli import configs, data, doctor, judge, report, show, talk, train
 from deliberation.cli.output import INTERRUPTED
 from deliberation.errors import UserError
 
@@ -25,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (train, talk, show, report, data, configs, doctor):
+for command in (train, talk, show, report, judge, data, configs, doctor):
     command.register(app)
 
 

@@ -209,9 +209,12 @@ class DilemmaEnvironment:
         return {
             "dilemma": scenario.dilemma.id,
             "class": scenario.dilemma.dilemma_class,
+            "domain": scenario.dilemma.domain,
             "title": scenario.dilemma.title,
             "situation": scenario.dilemma.situation,
             "question": scenario.dilemma.question,
+            "stakeholders": [stakeholder.name for stakeholder in scenario.dilemma.stakeholders],
+            "constraints": list(scenario.dilemma.constraints),
             "pair": scenario.pair_id,
             "policy": scenario.policy.name,
             "partner": scenario.partner.name,
