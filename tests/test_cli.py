@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-COMMANDS = ("train", "talk", "show", "report", "data", "configs", "doctor")
+COMMANDS = ("train", "talk", "show", "report", "judge", "data", "configs", "doctor")
 
 
 def deliberation(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
