@@ -127,6 +127,8 @@ class AgreementVerdict(Record):
     """How sure the judge is that they agree: 0 surely not, 1 surely."""
     reason: str = ""
     missing: Missing | None = None
+    by_judge: dict[str, bool | None] = {}
+    """What each judge of a panel said; empty for a single judge."""
 
     @model_validator(mode="after")
     def _present_or_missing(self) -> "AgreementVerdict":
@@ -141,6 +143,8 @@ class Score(Record):
     value: Annotated[float, Field(ge=0, le=5)] | None
     reason: str = ""
     missing: Missing | None = None
+    by_judge: dict[str, float | None] = {}
+    """What each judge of a panel gave; empty for a single judge."""
 
     @model_validator(mode="after")
     def _present_or_missing(self) -> "Score":

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from deliberation.config import Problem, key
 
@@ -22,6 +23,20 @@ class RubricsConfig:
     )
 
 
+class PanelRule(StrEnum):
+    mean = "mean"
+    median = "median"
+    min = "min"
+
+
+@dataclass
+class AuditConfig:
+    """An independent judge that looks at a sample of the episodes and enters no reward."""
+
+    model: str | None = key("Who audits, as `judge.model`; null: nobody.", None)
+    share: float = key("Share of the scored episodes of a step.", 0.1, above=0, at_most=1)
+
+
 @dataclass
 class JudgeConfig:
     model: str = key(
@@ -40,6 +55,20 @@ class JudgeConfig:
         "Most texts that one forward pass of an embedded judge holds.", 16, at_least=1
     )
     rubrics: RubricsConfig = field(default_factory=RubricsConfig)
+    panel: list[str] = key(
+        "Further judges behind servers; each verdict is asked of `model` and of all of these.", []
+    )
+    panel_rule: PanelRule = key(
+        "What a panel's score is made of: `mean`, `median` or `min` of those that are there. An "
+        "agreement needs more than half.",
+        PanelRule.median,
+    )
+    audit: AuditConfig = field(default_factory=AuditConfig)
+    attack_probe: bool = key(
+        "Before a run, score 8 packaged resolutions and attacks on them, and warn if the attacks "
+        "raise the score; for judges behind a server.",
+        True,
+    )
     samples: int = key(
         "How often each verdict is asked for; the median of the scores, or the majority, counts.",
         1,
@@ -77,6 +106,12 @@ class JudgeConfig:
                 "samples",
                 f"is {self.samples} but temperature is 0, so that all samples are alike; raise "
                 "judge.temperature or ask once",
+            )
+        if self.panel and not (self.served and all(m.startswith(SERVED) for m in self.panel)):
+            yield Problem(
+                "panel",
+                "needs judges behind servers in it and as judge.model; write "
+                "`openai:NAME[@URL]` or `vllm:URL#NAME`",
             )
         if self.budget_usd is not None and not self.served:
             yield Problem(

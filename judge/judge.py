@@ -16,6 +16,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
@@ -32,6 +33,7 @@ from .verdict import Preference
 
 if TYPE_CHECKING:
     from .embedded import EmbeddedJudge
+    from .panel import PanelJudge
     from .remote_judge import RemoteJudge
 
 log = logging.getLogger(__name__)
@@ -75,7 +77,7 @@ class Judge:
         self._embedded: EmbeddedJudge | None = None
         if self.name == "embedded":
             self._embedded = _embedded(self.config)
-        self._remote: RemoteJudge | None = None
+        self._remote: RemoteJudge | PanelJudge | None = None
         if self.config.served:
             self._remote = _remote(self.config)
         self._backend: JudgeBackend = self._embedded or self._remote or _from_outside(self.config)
@@ -269,11 +271,16 @@ def _embedded(config: JudgeConfig) -> "EmbeddedJudge":
     return EmbeddedJudge(config)
 
 
-def _remote(config: JudgeConfig) -> "RemoteJudge":
+def _remote(config: JudgeConfig) -> "RemoteJudge | PanelJudge":
+    from .panel import PanelJudge
     from .remote_judge import RemoteJudge
 
     try:
-        return RemoteJudge(config)
+        first = RemoteJudge(config)
+        if not config.panel:
+            return first
+        others = [RemoteJudge(replace(config, model=model), first.ledger) for model in config.panel]
+        return PanelJudge([first, *others], config.panel_rule.value)
     except ModelError as error:
         raise JudgeError(f"judge.model={config.model}: {error}") from None
 

@@ -76,6 +76,11 @@ def step_line(row: Mapping[str, Any], steps: int) -> str:
     ]
     if (usd := row["judge"].get("usd")) is not None:
         parts.append(f"judge ${usd:.2f}")
+    if (audit := row["audit"]) and audit["episodes"]:
+        parts.append(
+            f"audit of {audit['episodes']}: rank correlation "
+            f"{shown(audit['rank_correlation'])}, gap {shown(audit['mean_gap'], '+.2f')}"
+        )
     if row["reward_missing"]:
         reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(row["missing"].items()))
         parts.insert(2, f"missing {row['reward_missing']} ({reasons})")

@@ -3,6 +3,7 @@
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ from deliberation.store import RunStore
 from deliberation.worker import EngineLoop, StopRequested, busy_seconds
 
 from ..judge import Judge
+from ..judge.probe import probe_attacks
 from .advantage import episode_advantages, group_spreads
+from .audit import audit_step
 from .checkpoint import rotate, save_checkpoint
 from .config import TrainingConfig
 from .dry_run import DryRun, dry_run
@@ -39,6 +42,8 @@ from .summary import Summary, peak_memory_gib, summarise_steps
 
 LEDGER = "judge/ledger-rank-000.jsonl"
 """In the run folder: what judging cost, one line a call."""
+AUDIT_LEDGER = "judge/audit-ledger-rank-000.jsonl"
+"""The same of the audit judge."""
 
 
 class Trainer:
@@ -71,6 +76,7 @@ class Trainer:
             EnvironmentSetup(config.protocol, config.sampling, config.data, self.judge),
         )
         self.reward = reward or open_reward(config.train.reward)
+        self.auditor = _auditor(config)
         self._policy = policy
         self._folder = Path(config.run.dir)
 
@@ -153,7 +159,13 @@ class Trainer:
         policy = self._policy or open_policy(self.config)
         if isinstance(self.judge, Judge):
             self.judge.keep_ledger(store.dir / LEDGER)
-            loop.run(self.judge.open())
+            loop.run(self.judge.open(), stop.requested)
+            if self.auditor is not None:
+                self.auditor.keep_ledger(store.dir / AUDIT_LEDGER)
+                loop.run(self.auditor.open(), stop.requested)
+            if self.judge.compares and self.config.judge.attack_probe:
+                probe = loop.run(probe_attacks(self.judge), stop.requested)
+                self.progress.note(("WARNING: " if probe.worrying else "") + probe.sentence())
         store.write_config(config_yaml(self.config, self._provenance(policy)))
         return _Steps(self, policy, store, loop, stop)
 
@@ -162,8 +174,16 @@ class Trainer:
 
     def _judge_description(self) -> dict[str, Any]:
         if isinstance(self.judge, Judge):
-            return self.judge.describe()
+            told = self.judge.describe()
+            return told if self.auditor is None else {**told, "audit": self.auditor.describe()}
         return {"model": type(self.judge).__qualname__}
+
+
+def _auditor(config: TrainingConfig) -> Judge | None:
+    """The judge of `judge.audit`, with the settings of the other one and no panel of its own."""
+    if config.judge.audit.model is None:
+        return None
+    return Judge(replace(config.judge, model=config.judge.audit.model, panel=[], budget_usd=None))
 
 
 class _Steps:
@@ -180,6 +200,7 @@ class _Steps:
         self.config = trainer.config
         self.progress = trainer.progress
         self.judge = trainer.judge
+        self.auditor = trainer.auditor
         self.policy, self.store, self.loop, self.stop = policy, store, loop, stop
         self.rollout = Rollout(
             scenarios=trainer.scenarios,
@@ -219,6 +240,7 @@ class _Steps:
         """Of the step in progress."""
         self._totals: defaultdict[str, float] = defaultdict(float)
         self._episodes: Sequence[Episode] = ()
+        self._audit: dict[str, Any] = {}
 
     # -- resume ------------------------------------------------------------------------------
 
@@ -279,6 +301,13 @@ class _Steps:
             )
         finally:
             self._played = time.perf_counter()
+        self._audit = {}
+        if self.auditor is not None:
+            self.progress.phase("auditing")
+            share = self.config.judge.audit.share
+            self._audit = self.loop.run(
+                audit_step(self.auditor, self._episodes, share), self.stop.requested
+            )
         advantages = episode_advantages(self._episodes)
         self._episodes = advantages.episodes
         self._groups = group_spreads(step, self._episodes)
@@ -328,6 +357,7 @@ class _Steps:
             "tokens_per_s": figures["sampled_tokens"] / playing if playing else None,
             **update.figures(),
             "judge": self.judge.figures() if isinstance(self.judge, Judge) else {},
+            "audit": self._audit,
             "seconds": {
                 "sampling": sampling,
                 "judging": judging,
