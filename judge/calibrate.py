@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean
 from typing import Any
 
 from deliberation.episode import AgreementVerdict, Score
+from deliberation.interrupts import run_interruptibly
 
 from .baselines import Baseline, held_out_places, word_counts, word_lengths
 from .figures import (
@@ -87,7 +89,7 @@ def calibrate(
     Raises:
         UserError: the judge cannot be used.
     """
-    return asyncio.run(_calibrate(judge, gold, again, done))
+    return run_interruptibly(_calibrate(judge, gold, again, done))
 
 
 async def _calibrate(
@@ -102,11 +104,11 @@ async def _calibrate(
         await judge.open()
         verdicts, scores = await _judged(judge, gold, done, of)
         shifted: list[Score] = await _ask_all(
-            [lambda case=case: judge.score(case) for case in attacked], done, of
+            [partial(judge.score, case) for case in attacked], done, of
         )
         preferences: list[Preference] = await _ask_all(
             [
-                lambda one=one, a=a, b=b: judge.prefer(one.case(), a.resolution, b.resolution)
+                partial(judge.prefer, one.case(), a.resolution, b.resolution)
                 for one, other in pairs
                 for a, b in ((one, other), (other, one))
             ],
@@ -121,10 +123,16 @@ async def _calibrate(
         if again is not None:
             await again.close()
     flips, right = _order(preferences, pairs)
+    answers: list[AgreementVerdict | Score | Preference] = [
+        *verdicts,
+        *scores,
+        *shifted,
+        *preferences,
+    ]
     return Calibration(
         judge=judge.name,
         gold=gold.name,
-        missing=sum(v.missing is not None for v in [*verdicts, *scores, *shifted, *preferences]),
+        missing=sum(answer.missing is not None for answer in answers),
         agreement=_agreement_figures(gold.dialogues, verdicts),
         score=_score_figures(gold.resolutions, scores),
         baselines=_baseline_figures(gold),
@@ -139,10 +147,10 @@ async def _judged(
     judge: Judge, gold: GoldSet, done: Done | None, of: int
 ) -> tuple[list[AgreementVerdict], list[Score]]:
     verdicts = await _ask_all(
-        [lambda row=row: judge.agreement(row.transcript()) for row in gold.dialogues], done, of
+        [partial(judge.agreement, row.transcript()) for row in gold.dialogues], done, of
     )
     scores = await _ask_all(
-        [lambda row=row: judge.score(row.case()) for row in gold.resolutions], done, of
+        [partial(judge.score, row.case()) for row in gold.resolutions], done, of
     )
     return verdicts, scores
 

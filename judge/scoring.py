@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from pydantic import JsonValue
 
 from deliberation.episode import Episode, Score
 from deliberation.errors import DataError
+from deliberation.interrupts import run_interruptibly
 from deliberation.textfile import RowError, check_row, jsonl_rows
 
 from .cases import JudgedRow, case_of_episode
@@ -104,7 +106,7 @@ def score_file(path: str | Path, judge: Judge, done: Done | None = None) -> Judg
             done(count, len(rows))
         return judged
 
-    found = asyncio.run(_closing(judge, [lambda r=read, w=row: one(r, w) for read, row in rows]))
+    found = run_interruptibly(_closing(judge, [partial(one, read, row) for read, row in rows]))
     verdicts = [row[name] for row in found for name in ("agreement", "score") if name in row]
     return JudgedFile(
         rows=tuple(found),
@@ -144,7 +146,7 @@ def rescore(
             done(count, len(cases))
         return id, score
 
-    found = dict(asyncio.run(_closing(judge, [lambda id=id: one(id) for id in cases])))
+    found = dict(run_interruptibly(_closing(judge, [partial(one, id) for id in cases])))
     groups: dict[tuple[int, int, int], list[Episode]] = {}
     for episode in episodes:
         groups.setdefault(episode.spec.group, []).append(episode)

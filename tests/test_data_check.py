@@ -12,6 +12,7 @@ import pytest
 
 from deliberation import DataLimits, UserError, check_data
 from deliberation.dilemmas.check import with_limits
+from deliberation.dilemmas.check.balance import word_count
 from deliberation.errors import ConfigError, DataError
 from tests.helpers.dilemma_rows import (
     checks,
@@ -427,3 +428,9 @@ class TestLimits:
         with pytest.raises(ConfigError) as caught:
             with_limits(DataLimits(), [text])
         assert words in str(caught.value)
+
+
+def test_a_text_without_spaces_counts_by_its_characters() -> None:
+    assert word_count("one two three") == 3
+    assert word_count("商店街の掲示板に貼られた紙には、朝市の日を変えるとある。" * 10) == 112
+    assert word_count("월세는 구십만 원으로 합시다") == 4

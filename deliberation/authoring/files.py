@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from deliberation.dilemmas import Dilemma, load_conflict_tasks, load_dilemmas
 from deliberation.errors import ConfigError
+from deliberation.interrupts import run_interruptibly
 from deliberation.modelref import parse_model
 from deliberation.personas import load_personas, packaged_personas
 from deliberation.remote import Ledger, RemoteModel, load_prices
@@ -134,7 +134,7 @@ def _written(
         finally:
             await model.close()
 
-    return asyncio.run(write())
+    return run_interruptibly(write())
 
 
 def _prepared(out: Path, suffix: str) -> Path:

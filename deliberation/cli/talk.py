@@ -1,6 +1,5 @@
 """`deliberation talk`: one dialogue, live in the terminal."""
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +8,7 @@ from rich.console import Console
 from deliberation.cli.output import INTERRUPTED, Json, err, example, figures
 from deliberation.cli.talk_scenario import choose_scenario, typed_dilemma
 from deliberation.errors import ConfigError
+from deliberation.interrupts import run_interruptibly
 
 if TYPE_CHECKING:
     from deliberation import (
@@ -168,7 +168,7 @@ def talk(
     console = Console(stderr=as_json, highlight=False)
     try:
         with figures(as_json) as found:
-            episode = asyncio.run(_talk(settings, scenario, partner, seat_me, console))
+            episode = run_interruptibly(_talk(settings, scenario, partner, seat_me, console))
             found.update(episode.model_dump(mode="json"))
     except (KeyboardInterrupt, EOFError):
         err().print("You left the talk; nothing of it is kept.")

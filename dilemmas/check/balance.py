@@ -52,9 +52,19 @@ def length(
     )
 
 
+CHARACTERS_PER_WORD = 2.5
+"""Of a language written without spaces, for one English word of the same content (our estimate)."""
+LONGEST_MEAN_WORD = 15
+"""Characters a word between spaces in the mean, above which a text is written without them."""
+
+
 def word_count(text: str) -> int:
-    """Words as an editor counts them: what stands between spaces."""
-    return len(text.split())
+    """Words as an editor counts them: what stands between spaces. A text that is written without
+    spaces counts by its characters."""
+    between_spaces = len(text.split())
+    if len(text) > LONGEST_MEAN_WORD * between_spaces:
+        return round(len(text) / CHARACTERS_PER_WORD)
+    return between_spaces
 
 
 def classes(
