@@ -59,7 +59,7 @@ class EndpointSeat:
 
     Args:
         ref: `openai:NAME[@URL]` or `vllm:URL#NAME`.
-        deadline_s: seconds for one reply, retries included.
+        deadline_s: seconds for one try.
     """
 
     def __init__(self, ref: ModelRef, *, deadline_s: float = DEADLINE_S) -> None:

@@ -266,7 +266,7 @@ class RemoteModel:
         if choice.finish_reason == "content_filter":
             return _failed(Missing.FILTER, "the server's content filter stopped it", usage)
         if choice.finish_reason == "length":
-            if ask.answer_schema is None and text:
+            if ask.answer_schema is None:
                 return Reply(text=text, model=self.served_as, usage=usage, cut=True)
             why = "the reply was cut by the token limit"
             if not text and usage.reasoning:
