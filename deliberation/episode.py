@@ -119,6 +119,20 @@ class Message(Record):
     generation: Generation | None = None
 
 
+class PanelVerdict(Record):
+    """What one judge of a panel said on agreement; None where it failed."""
+
+    judge: str
+    agreed: bool | None
+
+
+class PanelScore(Record):
+    """The score that one judge of a panel gave; None where it failed."""
+
+    judge: str
+    value: float | None
+
+
 class AgreementVerdict(Record):
     """The judge's word on "is the core direction settled?"."""
 
@@ -127,7 +141,7 @@ class AgreementVerdict(Record):
     """How sure the judge is that they agree: 0 surely not, 1 surely."""
     reason: str = ""
     missing: Missing | None = None
-    by_judge: dict[str, bool | None] = {}
+    by_judge: tuple[PanelVerdict, ...] = ()
     """What each judge of a panel said; empty for a single judge."""
 
     @model_validator(mode="after")
@@ -143,7 +157,7 @@ class Score(Record):
     value: Annotated[float, Field(ge=0, le=5)] | None
     reason: str = ""
     missing: Missing | None = None
-    by_judge: dict[str, float | None] = {}
+    by_judge: tuple[PanelScore, ...] = ()
     """What each judge of a panel gave; empty for a single judge."""
 
     @model_validator(mode="after")

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from deliberation.episode import AgreementVerdict, Score
+from deliberation.episode import AgreementVerdict, PanelScore, PanelVerdict, Score
 from deliberation.judging import ResolutionCase, Transcript
 from deliberation.remote import Ledger
 
@@ -42,12 +42,18 @@ class PanelJudge:
 
     async def agreement(self, transcript: Transcript) -> AgreementVerdict:
         found = await asyncio.gather(*(judge.agreement(transcript) for judge in self.judges))
-        said = {name: v.agreed for name, v in zip(self._names(), found, strict=True)}
+        said = tuple(
+            PanelVerdict(judge=name, agreed=verdict.agreed)
+            for name, verdict in zip(self._names(), found, strict=True)
+        )
         return middle_agreement(found).model_copy(update={"by_judge": said})
 
     async def score(self, case: ResolutionCase) -> Score:
         found = await asyncio.gather(*(judge.score(case) for judge in self.judges))
-        said = {name: score.value for name, score in zip(self._names(), found, strict=True)}
+        said = tuple(
+            PanelScore(judge=name, value=score.value)
+            for name, score in zip(self._names(), found, strict=True)
+        )
         return middle_score(found, self.rule).model_copy(update={"by_judge": said})
 
     async def prefer(self, case: ResolutionCase, first: str, second: str) -> Preference:

@@ -79,8 +79,9 @@ def test_a_panel_gives_one_score_and_keeps_each_judges_own(
     judge = panel(server, tmp_path, "one", "two", "five", panel_rule=PanelRule(rule))
     agreement, score = judged(judge)
     assert score.value == pytest.approx(value)
-    assert list(score.by_judge.values()) == [1.0, 2.0, 5.0]
-    assert set(agreement.by_judge.values()) == {True}
+    assert [said.value for said in score.by_judge] == [1.0, 2.0, 5.0]
+    assert {said.agreed for said in agreement.by_judge} == {True}
+    assert Score.model_validate_json(score.model_dump_json()) == score
     assert judge.describe()["rule"] == rule
 
 
@@ -89,7 +90,7 @@ def test_a_judge_of_the_panel_that_fails_is_left_out_of_that_score(
 ) -> None:
     _, score = judged(panel(server, tmp_path, "one", "lost", "two", tries=1))
     assert score.value == 1.5
-    assert list(score.by_judge.values()) == [1.0, None, 2.0]
+    assert [said.value for said in score.by_judge] == [1.0, None, 2.0]
     _, score = judged(panel(server, tmp_path, "lost", tries=1))
     assert score.missing is Missing.PARSE
 

@@ -212,7 +212,7 @@ def test_the_episode_folder_loads_as_a_dataset_whatever_the_first_file_lacks(
     assert by_end["no_agreement"]["outcome"]["reward"] == 0.0
     assert by_end["judge_missing"]["outcome"] == {
         "end": "judge_missing",
-        "score": {"value": None, "reason": "", "missing": "parse"},
+        "score": {"value": None, "reason": "", "missing": "parse", "by_judge": []},
         "reward": None,
         "missing": "parse",
     }
